@@ -11,7 +11,7 @@ use super::paged;
 use super::planned::plan_of;
 use super::points::Rates;
 use super::refusals::{Intent, refuse};
-use super::shown::{print_records, print_report};
+use super::shown::print_report;
 use super::{Exit, Usage, agents, complain, find_job, interrupted, typed};
 use crate::harness::plan::Plan;
 use crate::harness::save::{self, Results};
@@ -65,18 +65,12 @@ pub fn find_max(mut args: FindMax) -> Result<Exit> {
     }
     let written = lost.is_none().then_some(path.as_path());
     results.discard_if_empty();
+    let is_any = !found.is_empty() || records.iter().any(|record| !record.discarded);
     let ended = match ended {
         Err(_) if interrupt.is_set() => Ok(interrupted(&interrupt, &format!("{} trials were finished", records.len()))),
-        Err(error) if !found.is_empty() => shown(&found, &args, &records, written).and(Err(error)),
-        Err(error) => {
-            // No target's search came to its end: its steps are shown as a run's points are.
-            let finished: Vec<Record> = records.into_iter().filter(|record| !record.discarded).collect();
-            if !finished.is_empty() {
-                let look = args.run.how.look();
-                print_records(&finished, &look)?;
-            }
-            Err(error)
-        }
+        // What the trials tell is shown, though no target's search may have come to its end.
+        Err(error) if is_any => shown(&found, &args, &records, written).and(Err(error)),
+        Err(error) => Err(error),
         Ok(()) => shown(&found, &args, &records, written),
     };
     or_lost(ended, lost)

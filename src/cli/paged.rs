@@ -112,7 +112,7 @@ fn text(
             claims: report.claims(),
             versions: Some(report.chart()),
         },
-        // The search itself knows more.
+        // The command hands over its own, which knows how each search ended.
         (None, Some(report)) if found.heading.is_none() => of_search(&report),
         (None, _) => found,
     };

@@ -121,7 +121,7 @@ fn of_target(
             Err(error) => Found { reason: error.downcast::<Failed>()?.0, ..Found::default() },
         },
     };
-    Ok(Some(Found { closed_per_s, steps, ..found }))
+    Ok(Some(Found { closed_per_s: Some(closed_per_s), steps, ..found }))
 }
 
 /// A trial in a closed loop: of `STEP_REQUESTS`, or of more where those tell too little. The job's usual requests would
@@ -299,11 +299,8 @@ impl Steps<'_> {
 
 /// Whether a part kept the promise, by the bounds of its quantile at 95 %.
 fn judged(phase: &Phase, open: &Open, response: &Times, promise: Promise) -> Judged {
-    if !open.is_kept(phase.took_s) {
-        return Judged::Broken;
-    }
     let (lower, upper) = rank_bounds(response.count(), promise.quantile);
-    promise.judged(response.at_rank(lower), response.at_rank(upper))
+    promise.judged_at_rate(open.is_kept(phase.took_s), (response.at_rank(lower), response.at_rank(upper)))
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use nix::sys::statvfs::statvfs;
 
 use super::store_stats::StoreStats;
 use super::transactional::{RecordSession, RecordWriter, Records, carry_out};
-use super::{Adapter, Facts, Launch, Means, Role, Session, Store};
+use super::{Adapter, Facts, Launch, Means, Role, Session, Store, cell};
 use crate::model::op::{Fault, Keys, Op, Reply};
 use crate::model::trial::{Durability, Transport};
 
@@ -242,6 +242,9 @@ impl Records for View<'_> {
     fn scan(&mut self, from: &[u8], limit: u32, mut see: impl FnMut(&[u8], &[u8])) -> Result<(), Fault> {
         let records = self.store.records;
         // LMDB looks for no empty key, which would be the least of all.
+        if !from.is_empty() {
+            cell::check_key(NAME, "scan", from, self.store.longest_key)?;
+        }
         let from = if from.is_empty() { Bound::Unbounded } else { Bound::Included(from) };
         let range = (from, Bound::Unbounded::<&[u8]>);
         for row in records.range(self.now()?, &range).map_err(refused)?.take(limit as usize) {

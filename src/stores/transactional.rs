@@ -134,7 +134,14 @@ impl<R: Records> Session for RecordSession<R> {
             Op::Set { ttl_s: Some(_), .. } | Op::Tally { .. } | Op::ReadTally(_) => {
                 Err(Fault::unsupported(R::NAME, op))
             }
-            _ => records.change(op),
+            Op::Set { ttl_s: None, .. }
+            | Op::SetMany(_)
+            | Op::SetIfAbsent { .. }
+            | Op::Delete(_)
+            | Op::Increment { .. }
+            | Op::Add { .. }
+            | Op::AddMany(_)
+            | Op::Cas { .. } => records.change(op),
         }
     }
 
@@ -143,14 +150,14 @@ impl<R: Records> Session for RecordSession<R> {
     }
 }
 
-/// Before an engine sees a key that it may not have.
+/// Before an engine sees a key that it may not have. Where a scan begins is for the engine.
 fn check_keys(name: &'static str, op: &Op<'_>, longest: usize) -> Result<(), Fault> {
     let check = |key: &[u8]| cell::check_key(name, op.name(), key, longest);
     match op {
         Op::GetMany(keys) | Op::NumberMany(keys) => keys.iter().try_for_each(check),
         Op::SetMany(pairs) => pairs.keys.iter().try_for_each(check),
         Op::AddMany(sums) => sums.keys().iter().try_for_each(check),
-        Op::Scan { from: b"", .. } | Op::Tally { .. } | Op::ReadTally(_) => Ok(()),
+        Op::Scan { .. } | Op::Tally { .. } | Op::ReadTally(_) => Ok(()),
         op => check(op.key()),
     }
 }

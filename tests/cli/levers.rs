@@ -81,8 +81,8 @@ fn a_store_is_measured_with_each_lever_and_the_file_shows_the_same() {
     assert_eq!(json["durability"].as_array().expect("levels").len(), 3);
     let csv = desk.run(&["show", OUT, "--csv"]);
     assert_eq!(csv.out.lines().count(), 1 + 2, "a row a lever:\n{}", csv.out);
-    csv.shows("lever,cost,change,alone_ratio,alone_ratio_low,alone_ratio_high,alone_effect,last_ratio,")
-        .shows("seconds,unix,");
+    csv.shows("lever,change,ratio_of,alone_ratio,alone_ratio_low,alone_ratio_high,alone_effect,last_ratio,")
+        .shows("transport,unix,");
     let markdown = desk.run(&["show", OUT, "--markdown"]);
     markdown.shows(" | alone | as the last one |").shows("| unix |").shows("- crash: ");
     let by_targets = desk.run(&["show", OUT, "--csv", "--wide"]);

@@ -31,9 +31,10 @@ fn memory_and_disk_are_measures_where_two_targets_have_their_bytes() {
     };
     let (_, page) = changed(with_bytes);
     // Each has its own least, and bytes that never differ have no interval.
-    for (title, told) in
-        [("Bytes on disk", "redis 1.00x, redis+unix 3.00x"), ("Bytes written", "redis+unix 1.00x, redis 3.00x")]
-    {
+    for (title, told) in [
+        ("Bytes on disk", "redis 1.00x and 1.0 MB, redis+unix 3.00x and 3.0 MB"),
+        ("Bytes written", "redis+unix 1.00x and 1.0 MB, redis 3.00x and 3.0 MB"),
+    ] {
         let picture = picture(&page, title);
         let least = told.split(' ').next().expect("the least");
         assert!(picture.contains(&format!("{title}, times as many bytes as {least}: {told}</title>")), "{picture}");

@@ -262,7 +262,7 @@ def sentence_faults(post, words, says, expected, pairs):
         return [f"the records give: {head}"]
     rest = words[len(head):].strip().rstrip(".")
     if judgement == NOT_RUN:
-        return []
+        return [f"a ratio of what cannot be run: {rest}"] if re.search(rf"{NUMBER}x ", rest) else []
     faults, named = [], comparisons(rest)
     if len(pairs) > 1:
         held, not_run = (sum(one[1] == what for one in pairs) for what in (STILL_SO, NOT_RUN))
@@ -316,6 +316,8 @@ def ratio_faults(words, tail, one, ratio, bar, first, second, post):
     if ratio:
         faults += interval(words, today[1], ratio.estimate, ratio.low, ratio.high, ratio.is_exact or ratio.low is None) \
             if today else [f"{words}: no ratio of today, the records give {ratio.estimate:.4g}"]
+    elif today:
+        faults.append(f"{words}: a ratio of today, and the records give none")
     noise = re.search(r"not surely beyond the noise of (\d+) %", tail)
     if noise and (not bar or int(noise[1]) != math.ceil(bar.floor * 100)):
         faults.append(f"{words}: the noise is {bar and bar.floor:.3g}")

@@ -29,6 +29,7 @@ pub struct Metrics {
 
 impl Metrics {
     /// Adds what was counted elsewhere. It names every field: a new one that it does not add does not compile.
+    #[inline]
     pub fn add(&mut self, other: &Metrics) {
         let &Metrics { units, ops, commands, conflicts, misses, reconnects, bytes_out, bytes_in, waiting_s } = other;
         self.units += units;

@@ -63,6 +63,7 @@ pub struct Pattern<'a> {
 
 impl Op<'_> {
     /// Whether it leaves what the store holds as it is.
+    #[inline]
     pub fn is_read(&self) -> bool {
         matches!(
             self,
@@ -77,6 +78,7 @@ impl Op<'_> {
     }
 
     /// The op's name as reports and messages say it.
+    #[inline]
     pub fn name(&self) -> &'static str {
         match self {
             Op::Get(_) => "get",
@@ -100,6 +102,7 @@ impl Op<'_> {
     }
 
     /// The key that a message about this op names: its first one.
+    #[inline]
     pub fn key(&self) -> &[u8] {
         match self {
             Op::Get(key) | Op::Delete(key) | Op::Number(key) | Op::GetVersion(key) | Op::ReadTally(key) => key,
@@ -176,11 +179,13 @@ impl<'a> Keys<'a> {
         self.0.ends.is_empty()
     }
 
+    #[inline]
     pub fn get(&self, index: usize) -> &'a [u8] {
         let start = if index == 0 { 0 } else { self.0.ends[index - 1] };
         &self.0.bytes[start..self.0.ends[index]]
     }
 
+    #[inline]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &'a [u8]> + use<'a> {
         let keys = *self;
         (0..keys.len()).map(move |index| keys.get(index))
@@ -190,6 +195,7 @@ impl<'a> Keys<'a> {
         if self.is_empty() { b"" } else { self.get(0) }
     }
 
+    #[inline]
     fn bytes(&self) -> usize {
         self.0.bytes.len()
     }
@@ -211,6 +217,7 @@ pub struct KeyList {
 }
 
 impl KeyList {
+    #[inline]
     pub fn push(&mut self, key: &[u8]) {
         self.bytes.extend_from_slice(key);
         self.ends.push(self.bytes.len());
@@ -227,6 +234,7 @@ impl KeyList {
 }
 
 impl<'a> FromIterator<&'a [u8]> for KeyList {
+    #[inline]
     fn from_iter<T: IntoIterator<Item = &'a [u8]>>(keys: T) -> Self {
         let mut list = KeyList::default();
         keys.into_iter().for_each(|key| list.push(key));
@@ -242,6 +250,7 @@ pub struct Pairs<'a> {
 }
 
 impl<'a> Pairs<'a> {
+    #[inline]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&'a [u8], &'a [u8])> + use<'a> {
         self.keys.iter().zip(self.values.iter())
     }
@@ -260,14 +269,17 @@ impl<'a> Sums<'a> {
         self.0.by.is_empty()
     }
 
+    #[inline]
     pub fn keys(&self) -> Keys<'a> {
         self.0.keys.lend()
     }
 
+    #[inline]
     pub fn get(&self, index: usize) -> (&'a [u8], i64) {
         (self.keys().get(index), self.0.by[index])
     }
 
+    #[inline]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&'a [u8], i64)> + use<'a> {
         self.keys().iter().zip(self.0.by.iter().copied())
     }
@@ -282,6 +294,7 @@ pub struct SumList {
 
 impl SumList {
     /// Puts a key at the end, which must not be there yet.
+    #[inline]
     pub fn push(&mut self, key: &[u8], by: i64) {
         self.keys.push(key);
         self.by.push(by);
@@ -318,10 +331,12 @@ impl<'a> ManyValues<'a> {
         self.0.spans.is_empty()
     }
 
+    #[inline]
     pub fn get(&self, index: usize) -> Option<&'a [u8]> {
         self.0.spans[index].map(|(start, end)| &self.0.bytes[start..end])
     }
 
+    #[inline]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Option<&'a [u8]>> + use<'a> {
         let values = *self;
         (0..values.len()).map(move |index| values.get(index))
@@ -336,6 +351,7 @@ pub struct ValueList {
 }
 
 impl ValueList {
+    #[inline]
     pub fn push(&mut self, value: Option<&[u8]>) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(value.unwrap_or_default());
@@ -343,11 +359,13 @@ impl ValueList {
     }
 
     /// Makes room for `count` missing values, to be put in place one by one in any order.
+    #[inline]
     pub fn reset(&mut self, count: usize) {
         self.clear();
         self.spans.resize(count, None);
     }
 
+    #[inline]
     pub fn put(&mut self, index: usize, value: &[u8]) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(value);

@@ -57,6 +57,11 @@ pub enum Judged {
 }
 
 impl Promise {
+    /// Of a part of a step, which may have missed its rate.
+    pub fn judged_at_rate(self, is_kept: bool, (lower_ns, upper_ns): (u64, u64)) -> Judged {
+        if is_kept { self.judged(lower_ns, upper_ns) } else { Judged::Broken }
+    }
+
     /// By the ends of the quantile's own interval, in nanoseconds.
     pub fn judged(self, lower_ns: u64, upper_ns: u64) -> Judged {
         match () {
@@ -105,21 +110,21 @@ pub enum NoRate {
     Disturbed,
     /// The search had no more time.
     TimeOver,
-    /// The search ended for another reason.
-    Unfinished,
+    /// Its trials do not tell how its search ended.
+    Untold,
 }
 
 /// What became of one target.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Found {
     pub target: String,
-    /// Requests a second of the same clients that each ask as soon as they are answered.
-    pub closed_per_s: f64,
+    /// Requests a second of the same clients that each ask as soon as they are answered; nothing where it is not known.
+    pub closed_per_s: Option<f64>,
     /// The highest rate that was confirmed; none where the lowest one tried broke the promise.
     pub rate: Option<u64>,
     /// The lowest rate that was tried and broke it.
     pub fails_at: Option<u64>,
-    /// The promised quantile of the response at that rate, the worst of all confirmations.
+    /// The promised quantile of the response at that rate, the worst of the last trials in a row.
     pub response_ns: Option<u64>,
     pub steps: u32,
     /// Nothing is said of the target. In JSON it is whether that is so.

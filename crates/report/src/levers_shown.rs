@@ -29,8 +29,8 @@ struct LeverLine {
 /// A row a lever. A ratio is how many times as fast it is as before, or how many times less CPU it uses.
 const COLUMNS: &[Column<LeverLine>] = &[
     exported("lever", |line| line.lever.name.as_str().into()),
-    exported("cost", |line| json::nested(&line.cost)),
     exported("change", |line| line.lever.change.as_str().into()),
+    exported("ratio_of", |line| json::nested(&line.cost)),
     exported("alone_ratio", |line| value(line.lever.alone.map(|gain| gain.ratio.estimate))),
     exported("alone_ratio_low", |line| value(ends(line.lever.alone).map(|(low, _)| low))),
     exported("alone_ratio_high", |line| value(ends(line.lever.alone).map(|(_, high)| high))),

@@ -50,11 +50,15 @@ impl LimitsReport {
         }
     }
 
-    /// With what the search itself knows of targets whose trials tell of no rate.
+    /// With what the search itself knows: how it ended for each target. Responses are those of the trials.
     pub fn with(self, known: &[Found]) -> LimitsReport {
-        let unknown = known.iter().filter(|one| one.unclear.is_some() || !one.reason.is_empty());
-        let others = self.found.into_iter().filter(|one| !unknown.clone().any(|known| known.target == one.target));
-        let found = others.chain(unknown.clone().cloned()).collect();
+        let response = |target: &str| self.found.iter().find(|one| one.target == target)?.response_ns;
+        let mut found: Vec<Found> = known
+            .iter()
+            .map(|one| Found { response_ns: response(&one.target).filter(|_| one.rate.is_some()), ..one.clone() })
+            .collect();
+        let is_known = |one: &Found| known.iter().any(|known| known.target == one.target);
+        found.extend(self.found.iter().filter(|one| !is_known(one)).cloned());
         LimitsReport { found, ..self }
     }
 }
@@ -80,7 +84,7 @@ pub fn searched(records: &[Record], promise: Promise) -> Vec<Found> {
 
 fn of_target(target: &str, records: &[&Record], promise: Promise) -> Found {
     let steps: Vec<Step> = records.iter().filter_map(|record| step(record, promise)).collect();
-    let closed_per_s = records.iter().find_map(|record| record.run.closed_per_s).unwrap_or_default();
+    let closed_per_s = records.iter().find_map(|record| record.run.closed_per_s);
     let found = Found { target: target.to_string(), closed_per_s, steps: steps.len() as u32, ..Found::default() };
     if let Some(reason) = records.iter().rev().find_map(|record| failure(record)) {
         return Found { reason, ..found };
@@ -88,16 +92,22 @@ fn of_target(target: &str, records: &[&Record], promise: Promise) -> Found {
     if let Some((rate, fails_at)) = highest(&steps) {
         return Found { rate: Some(rate), fails_at, response_ns: response_at(rate, &steps), ..found };
     }
-    let lowest = steps.iter().map(|step| step.rate).min();
-    let is_kept = steps.iter().any(|step| step.judged == Judged::Kept);
-    match lowest.filter(|lowest| !is_kept && *lowest <= promise::lowest_rate(closed_per_s)) {
-        Some(lowest) => Found { fails_at: Some(lowest), ..found },
+    match breaks_at(&steps, closed_per_s) {
+        Some(rate) => Found { fails_at: Some(rate), ..found },
         None => {
             let steps = units::counted(found.steps.into(), "step");
             let reason = format!("unclear: the search ended after {steps}, before a rate was confirmed");
-            Found { unclear: Some(NoRate::Unfinished), reason, ..found }
+            Found { unclear: Some(NoRate::Untold), reason, ..found }
         }
     }
+}
+
+/// The lowest rate, where even that broke the promise and no lower one would have been tried.
+fn breaks_at(steps: &[Step], closed_per_s: Option<f64>) -> Option<u64> {
+    let lowest = steps.iter().map(|step| step.rate).min()?;
+    let last = steps.iter().rfind(|step| step.rate == lowest)?;
+    let is_least = closed_per_s.is_none_or(|per_s| lowest <= promise::lowest_rate(per_s));
+    (is_least && last.judged != Judged::Kept).then_some(lowest)
 }
 
 /// "3,000/s: its answers were wrong".
@@ -139,8 +149,8 @@ fn step(record: &Record, promise: Promise) -> Option<Step> {
     let of_phase = open.map(|(phase, open)| {
         let response = open.response_ns.times().ok()?;
         let (lower, upper) = rank_bounds(response.count(), promise.quantile);
-        let judged = promise.judged(response.at_rank(lower), response.at_rank(upper));
-        let judged = if open.is_kept(phase.took_s) { judged } else { Judged::Broken };
+        let bounds = (response.at_rank(lower), response.at_rank(upper));
+        let judged = promise.judged_at_rate(open.is_kept(phase.took_s), bounds);
         Some((judged, response.value_at(promise.quantile)))
     });
     let (judged, responses): (Vec<Judged>, Vec<u64>) = of_phase.collect::<Option<Vec<_>>>()?.into_iter().unzip();
@@ -171,7 +181,7 @@ const COLUMNS: &[Column<Found>] = &[
     exported("rate_per_s", |one| value(one.rate)),
     exported("fails_at_per_s", |one| value(one.fails_at)),
     exported("response_us", |one| value(us(one.response_ns))),
-    exported("closed_per_s", |one| one.closed_per_s.into()),
+    exported("closed_per_s", |one| value(one.closed_per_s)),
     exported("steps", |one| one.steps.into()),
     exported("unclear", |one| one.unclear.is_some().into()),
     exported("reason", |one| value(Some(one.reason.as_str()).filter(|reason| !reason.is_empty()))),
@@ -221,7 +231,7 @@ fn lines(found: &[Found]) -> Vec<TableLine> {
             one.target.clone(),
             at_most(rate, fails_at),
             one.response_ns.map_or_else(|| "-".to_string(), units::nanoseconds),
-            format!("{}/s", units::count(one.closed_per_s)),
+            one.closed_per_s.map_or_else(|| "-".to_string(), |per_s| format!("{}/s", units::count(per_s))),
             one.steps.to_string(),
         ]),
         (None, Some(fails_at), "") => {
@@ -243,7 +253,7 @@ fn at_most(rate: u64, fails_at: Option<u64>) -> String {
 const WHY_NO_RATE: [(NoRate, &str); 3] = [
     (NoRate::Disturbed, "The machine disturbed each try"),
     (NoRate::TimeOver, "The time was over"),
-    (NoRate::Unfinished, "The search did not come to its end"),
+    (NoRate::Untold, "The trials do not tell how the search ended"),
 ];
 
 /// The best and the worst, in one sentence.
@@ -277,7 +287,7 @@ mod tests {
     fn the_fastest_comes_first_and_reasons_last() {
         let of = |target: &str, rate, fails_at, (unclear, reason): (Option<NoRate>, &str)| Found {
             target: target.to_string(),
-            closed_per_s: 120_000.0,
+            closed_per_s: Some(120_000.0),
             rate,
             fails_at,
             response_ns: Some(910_000),
@@ -291,6 +301,8 @@ mod tests {
             of("fast", Some(84_000), Some(88_200), (None, "")),
             of("gone", None, None, (None, "closed")),
         ];
+        let old = Found { closed_per_s: None, ..found[0].clone() };
+        assert!(matches!(&lines(&[old])[1], TableLine::Cells(cells) if cells[3] == "-"), "it is not known");
         let promise = "p99:1ms".parse().unwrap();
         let (command, headline) = (Vec::new(), String::new());
         let report = LimitsReport { command, headline, found: found.to_vec(), promise, ran: Exit::Ok };
@@ -335,5 +347,33 @@ mod tests {
         assert_eq!(promise(&["find-max", "mixed", "--slo=p50:4ms"]), "p50:4ms".parse().ok());
         assert_eq!(promise(&["find-max", "mixed"]), "p99:1ms".parse().ok());
         assert_eq!(promise(&["find-max", "mixed", "--slo"]), None);
+    }
+
+    #[test]
+    fn a_search_that_broke_down_to_its_lowest_rate_did_end() {
+        let step = |rate, judged| Step { rate, units: 1, judged, response_ns: 1 };
+        let (kept, broken) = (Judged::Kept, Judged::Broken);
+        let down = [step(10, kept), step(10, broken), step(5, broken), step(1, broken)];
+        assert_eq!(breaks_at(&down, Some(80.0)), Some(1), "though a short step kept a higher rate");
+        assert_eq!(breaks_at(&down[..3], Some(80.0)), None, "a lower one would have been tried");
+        assert_eq!(breaks_at(&down[..3], None), Some(5), "a file from before tells no more");
+        assert_eq!(breaks_at(&[step(1, broken), step(1, kept)], Some(80.0)), None);
+    }
+
+    #[test]
+    fn what_the_search_knows_stands_before_what_its_trials_tell() {
+        let of = |target: &str, rate, response_ns| Found {
+            target: target.to_string(),
+            rate,
+            response_ns,
+            ..Found::default()
+        };
+        let told = vec![of("b", Some(7), Some(3)), of("a", Some(9), Some(4))];
+        let promise = "p99:1ms".parse().unwrap();
+        let (command, headline) = (Vec::new(), String::new());
+        let report = LimitsReport { command, headline, found: told, promise, ran: Exit::Ok };
+        let over = Found { unclear: Some(NoRate::TimeOver), ..of("a", None, None) };
+        let found = report.with(std::slice::from_ref(&over)).found;
+        assert_eq!(found, [over, of("b", Some(7), Some(3))]);
     }
 }

@@ -27,10 +27,11 @@ fn label(plot: &Plot) -> String {
 /// The numbers that are drawn: a row a place, a column a target. The page's script walks through the rows, and draws
 /// the line that each of them has for it.
 fn numbers(plot: &Plot) -> Markup {
-    let step = plot.across.places.len().div_ceil(ROWS_MAX).max(1);
+    // Places in their order are runs or versions: each has its row.
+    let step = if plot.steps.is_some() { 1 } else { plot.across.places.len().div_ceil(ROWS_MAX).max(1) };
     html! {
         details {
-            summary { "Numbers: " (plot.title) @if step > 1 { ", each " (step) "th" } }
+            summary { "Numbers: " (plot.title) @if step > 1 { ", one of " (step) } }
             div.scroll tabindex="0" role="region" aria-label=(format!("Numbers: {}", plot.title)) {
                 table {
                     thead { tr {
@@ -89,7 +90,7 @@ mod tests {
     fn a_long_line_has_a_short_table() {
         let html = figure(plot(&["a"], &[1.0; 1000])).into_string();
         assert_eq!(html.matches("<tr><th scope=\"row\" data-walk=\"M").count(), ROWS_MAX, "{html}");
-        assert!(html.contains(", each 25th"), "the table says what it leaves out");
+        assert!(html.contains(", one of 25"), "the table says what it leaves out");
     }
 
     #[test]

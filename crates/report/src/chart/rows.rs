@@ -186,11 +186,9 @@ fn summary(picture: &RowPicture) -> String {
 }
 
 fn in_words(row: &PictureRow) -> String {
-    match row.numbers.as_slice() {
-        [] => format!("{} {}", row.name, row.reason),
-        numbers if row.has_numbers_beside() => format!("{} {}", row.name, numbers.join(" and ")),
-        numbers => format!("{} {}", row.name, numbers[0]),
-    }
+    let why = (row.marks.is_empty() && !row.reason.is_empty()).then_some(&row.reason);
+    let words: Vec<&str> = row.numbers.iter().chain(why).map(String::as_str).collect();
+    format!("{} {}", row.name, words.join(" and "))
 }
 
 fn axis(picture: &RowPicture, top: f64, bottom: f64) -> Markup {

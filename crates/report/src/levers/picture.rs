@@ -41,8 +41,8 @@ pub fn picture(report: &LeverReport) -> RowPicture {
     picture.band = floor.map(|floor| ((1.0 / (1.0 + floor), 1.0 + floor), "noise: same target twice"));
     let together = report.together.filter(Gain::helps).filter(|_| !report.is_advice);
     picture.guide = together.map(|gain| (gain.ratio.estimate, "all together"));
-    picture.caption = caption_of(report, &picture, is_noisy);
     add_levels(&mut picture, levels);
+    picture.caption = caption_of(report, &picture, is_noisy);
     let marks = picture.sections.iter_mut().flat_map(|section| &mut section.rows).flat_map(|row| &mut row.marks);
     marks.for_each(|mark| mark.kind.is_thin = is_noisy);
     picture
@@ -73,7 +73,8 @@ fn caption_of(report: &LeverReport, picture: &RowPicture, is_noisy: bool) -> Str
         blocks => format!("{blocks} blocks; ratios compare trials of the same block."),
     };
     let rows = &picture.sections[0].rows;
-    let mut kinds = rows.iter().flat_map(|row| &row.marks).map(|mark| mark.kind);
+    let all = picture.sections.iter().flat_map(|section| &section.rows);
+    let mut kinds = all.flat_map(|row| &row.marks).map(|mark| mark.kind);
     let is_unclaimed = kinds.any(|kind| kind.stroke == GREY && !kind.words.is_empty());
     caption(&[
         (true, "Logarithmic axis."),
