@@ -33,7 +33,7 @@ fn memory_and_disk_are_measures_where_two_targets_have_their_bytes() {
     // Each has its own least, and bytes that never differ have no interval.
     for (title, told) in [
         ("Bytes on disk", "redis 1.00x and 1.0 MB, redis+unix 3.00x and 3.0 MB"),
-        ("Bytes written", "redis+unix 1.00x and 1.0 MB, redis 3.00x and 3.0 MB"),
+        ("Bytes written", "redis+unix 1.00x and 2.0 MB, redis 3.00x and 6.0 MB"),
     ] {
         let picture = picture(&page, title);
         let least = told.split(' ').next().expect("the least");
