@@ -1,8 +1,10 @@
 //! `kyotocabinet`: Tokyo Cabinet's successor by its author, as a file hash. It knows how each durability level is set.
 
 use std::ffi::{CStr, c_char, c_void};
+use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use super::bytemap::{ByteMap, Engine};
 use super::library::{InForce, Shared, at_least, c_path, fill, interface, start};
@@ -81,6 +83,38 @@ struct Kyoto {
     flags: u32,
     /// The bytes that are mapped, where that was set.
     mapped: Option<u64>,
+    log: Log,
+}
+
+/// The library's log of one transaction.
+struct Log {
+    path: PathBuf,
+    /// Opened after the first change: then the library has made it.
+    file: OnceLock<File>,
+}
+
+impl Log {
+    /// Beside the file of the database.
+    fn of(database: &Path) -> Log {
+        let mut path = database.as_os_str().to_owned();
+        path.push(".wal");
+        Log { path: path.into(), file: OnceLock::new() }
+    }
+
+    /// Cuts it to nothing. At the end of a transaction the library only fills it with zeros, up to 16 KiB of them, and
+    /// the next transaction is written over these. Where a kill ends such a write, the next opening takes the zeros
+    /// behind it for the old record and puts them into the file (`File::end_transaction` and `walapply` of kcfile.cc,
+    /// 1.2.79). In an empty log it sees that the end is missing.
+    fn cut(&self) -> std::io::Result<()> {
+        let file = match self.file.get() {
+            Some(file) => file,
+            None => {
+                let file = File::options().write(true).open(&self.path)?;
+                self.file.get_or_init(|| file)
+            }
+        };
+        file.set_len(0)
+    }
 }
 
 // SAFETY: the manual says that a database object may be shared among threads
@@ -100,6 +134,7 @@ fn open_kyoto(launch: &Launch) -> Result<Box<dyn Store>, Fault> {
         )));
     }
     let mapped = (!launch.is_shipped()).then(|| launch.cache_bytes());
+    let log = Log::of(&file);
     let mut path = file.into_os_string();
     if let Some(mapped) = mapped {
         path.push(format!("#bnum={BUCKETS}#msiz={mapped}"));
@@ -118,7 +153,7 @@ fn open_kyoto(launch: &Launch) -> Result<Box<dyn Store>, Fault> {
         let database = (calls.dbnew)();
         (database, (calls.dbopen)(database, path.as_ptr(), flags) != 0)
     };
-    let kyoto = Kyoto { calls, database, flags, mapped };
+    let kyoto = Kyoto { calls, database, flags, mapped, log };
     if opened { Ok(Box::new(ByteMap::new(kyoto))) } else { Err(kyoto.fault("open")) }
 }
 
@@ -143,6 +178,15 @@ impl Kyoto {
     fn is_missing(&self) -> bool {
         // SAFETY: reads the calling thread's last code.
         unsafe { (self.calls.dbecode)(self.database) == KYOTO_NO_RECORD }
+    }
+
+    /// After each change: `ByteMap` makes one at a time.
+    fn end_change(&self) -> Result<(), Fault> {
+        if self.flags & KYOTO_AUTO_TRANSACTION == 0 {
+            return Ok(());
+        }
+        let log = &self.log;
+        log.cut().map_err(|why| Fault::Refused(format!("kyotocabinet: its log {}: {why}", log.path.display())))
     }
 
     /// Lines of a name and a value with a tabulator between them.
@@ -188,7 +232,7 @@ impl Engine for Kyoto {
         if unsafe { (self.calls.dbset)(self.database, key, key_len, value, value_len) } == 0 {
             return Err(self.fault("set"));
         }
-        Ok(())
+        self.end_change()
     }
 
     fn remove(&self, key: &[u8]) -> Result<bool, Fault> {
@@ -196,13 +240,16 @@ impl Engine for Kyoto {
         if unsafe { (self.calls.dbremove)(self.database, start(key), key.len()) } == 0 {
             return if self.is_missing() { Ok(false) } else { Err(self.fault("remove")) };
         }
-        Ok(true)
+        self.end_change().map(|()| true)
     }
 
     fn add(&self, key: &[u8], by: i64) -> Option<Result<i64, Fault>> {
         // SAFETY: as in `put`; a counter that is not there begins with 0.
         let sum = unsafe { (self.calls.dbincrint)(self.database, start(key), key.len(), by, 0) };
-        Some(if sum == NO_SUM && !self.holds(key, &sum.to_be_bytes()) { Err(self.fault("increment")) } else { Ok(sum) })
+        if sum == NO_SUM && !self.holds(key, &sum.to_be_bytes()) {
+            return Some(Err(self.fault("increment")));
+        }
+        Some(self.end_change().map(|()| sum))
     }
 
     fn number(&self, key: &[u8], record: &[u8]) -> Result<i64, Fault> {

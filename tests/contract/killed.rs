@@ -69,6 +69,29 @@ fn tkrzw_does_not_believe_a_value_that_was_half_written() {
     }
 }
 
+/// A kill in the middle of a write to Kyoto Cabinet's log does harm where zeros follow it, which the library leaves
+/// behind a transaction.
+#[test]
+fn kyoto_cabinet_has_an_empty_log_after_each_change() {
+    let shape = shapes().find(|shape| shape.name() == "kyotocabinet").expect("a store");
+    for level in [Durability::Crash, Durability::Power] {
+        let place = tempfile::tempdir().expect("a directory");
+        let store = (shape.adapter.open)(&shape.launch(place.path(), level, 1)).expect("it opens");
+        let mut session = store.session().expect("a session");
+        let mut change = |op: Op| {
+            let reply = session.ask(&op).map(|_| ());
+            let log = std::fs::metadata(place.path().join("kvfair.kch.wal")).map(|log| log.len());
+            assert!(reply.is_ok() && log.as_ref().is_ok_and(|bytes| *bytes == 0), "{op:?}: {reply:?}, {log:?}");
+        };
+        for length in [12_000, 11_000, 100, 13_000] {
+            change(Op::Set { key: b"key", value: &vec![b'x'; length], ttl_s: None });
+        }
+        change(Op::Increment { key: b"counter", by: 1 });
+        change(Op::Increment { key: b"counter", by: 1 });
+        change(Op::Delete(b"key"));
+    }
+}
+
 fn killed_again_and_again(shape: &Shape, level: Durability, rounds: u64) -> Result<(), String> {
     let place = tempfile::tempdir().expect("a directory");
     let data = place.path().join("data");

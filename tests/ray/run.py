@@ -182,9 +182,10 @@ def counts_as_one_writer_and_as_ray_data_do(cluster):
     assert one["verdict"]["answer"]["sha256 terms"] == many["verdict"]["answer"]["sha256 terms"]
     assert many["phases"][-2]["units"] == 5000, many["phases"]
     assert keys(cluster) == 0, "what was written is taken back"
-    words = [*ngrams(*job[:2], "--output", "/tmp/batch.jsonl"), "--timeout", "250s"]
+    words = [*ngrams(*job[:2], "--output", "/tmp/batch.jsonl"), "--timeout", "900s"]
     words[2] = "ray-data"
-    batch = cluster.run(["kvfair", *words])
+    # A cluster on a busy machine takes minutes for what takes seconds.
+    batch = cluster.run(["kvfair", *words], within_s=960)
     assert batch.returncode == 0, batch.stdout + batch.stderr
     batch = records(cluster, "/tmp/batch.jsonl")[0]
     assert batch["verdict"]["answer"]["sha256 terms"] == one["verdict"]["answer"]["sha256 terms"]
