@@ -1,7 +1,8 @@
 """What `./test` runs and reports.
 
-run.py tests [--profile NAME] [--only BINARY,...] [ARGUMENT...]
-    builds the test binaries with their lints, and runs them one after another with these arguments of libtest
+run.py tests [--profile NAME] [--only BINARY,...] [--install COMMAND] [ARGUMENT...]
+    builds the test binaries with their lints while the command installs what they need, and runs them one after
+    another with these arguments of libtest
 run.py part NAME COMMAND...
     runs a command, whose output may have lines of tests as libtest prints them
 run.py report [--timings]
@@ -17,6 +18,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -93,8 +95,16 @@ def tests(*arguments):
         profile, arguments = arguments[1], arguments[2:]
     if arguments[:1] == ["--only"]:
         only, arguments = arguments[1], arguments[2:]
+    installing = None
+    if arguments[:1] == ["--install"]:
+        # Installing waits for the network most of its time, and building for the processors.
+        installing = threading.Thread(target=part, args=("install", "sh", "-c", arguments[1]))
+        arguments = arguments[2:]
+        installing.start()
     print("\n== build and lints", flush=True)
     binaries = timed("build and lints", lambda: build(profile))
+    if installing:
+        installing.join()
     for name in filter(lambda name: name in binaries, only.split(",")):
         # libtest tells times with its unstable options only.
         options = ["-Z", "unstable-options", "--report-time", "--test-threads", str(THREADS[name])]

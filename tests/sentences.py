@@ -26,6 +26,7 @@ import sys
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "sentences"))
 
+import answer  # noqa: E402
 import around  # noqa: E402
 import claims  # noqa: E402
 import found  # noqa: E402
@@ -44,7 +45,7 @@ UNMEASURED = [
     r"more warnings \(--wide\): [\w, -]+",
     r"left out: [^:]+: [^\d]+",
 ]
-RULES = claims.RULES + others.RULES + around.WARNINGS + around.FOOT + [
+RULES = claims.RULES + answer.RULES + others.RULES + around.WARNINGS + around.FOOT + [
     (r"Most (\w+) per second: (.+)", points.most),
     (r"(Sets|Gets|Requests) (?:with|at) ([\d,]+)(/s, p99| clients?): (.+)", points.claim),
     (r"CPU per request, (\w+) (?:with|at) ([\d,]+)(/s| clients?): (.+)", points.claim),
@@ -105,6 +106,11 @@ def part_of(run, text):
     part = match and run.at.get(round(float(match[2]) * 1000))
     if part:
         return part, match[1] + match[3]
+    # The answer is that of the last one.
+    match = re.fullmatch(r"At (\S+) ms: (.+)", text)
+    part = match and run.at.get(round(float(match[1]) * 1000))
+    if part:
+        return part, match[2]
     is_doubt = text.startswith("Single times")
     return next((one for one in run.at.values() if is_doubt and one.is_noisy), run), text
 

@@ -6,7 +6,7 @@ use anyhow::{Result, anyhow};
 
 use super::Exit;
 use crate::model::record::Record;
-use crate::report::chart::rows;
+use crate::report::chart::drawn_rows;
 use crate::report::exit;
 use crate::report::levers::picture::picture;
 use crate::report::levers::{self, LeverReport};
@@ -27,7 +27,7 @@ pub fn by_targets(records: &[Record]) -> Cow<'_, [Record]> {
 pub fn drawn(records: &[Record]) -> Result<String> {
     let report = report(records)?;
     let heading = format!("{}, {}", report.job, levers::text::heading(&report));
-    Ok(rows::document(&heading, picture(&report)))
+    Ok(drawn_rows::document(&heading, picture(&report)))
 }
 
 /// What is shown of at least one record.

@@ -195,7 +195,7 @@ fn table_of(records: &[Record], width: usize) -> (usize, String) {
         // What went wrong here is said at the end of the run; until then the times are not known.
         let _ = report.fill_in();
     }
-    (numbered, table::layout(&table::lines(&report.rows, false, table::Ranks::BeforeNames), width))
+    (numbered, table::layout(&table::lines(&report.rows, table::TableColumns::Usual, table::Ranks::BeforeNames), width))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Error, Result, anyhow, bail};
 
 use super::args::Look;
-use super::shown::{has_name, keeps_crash, read, report, sentence};
+use super::shown::{has_name, keeps_crash, read, report, sentences};
 use super::{complain, grown, levered, sized, verified, versioned};
 use crate::harness::load::{BrokenLine, Parts};
 use crate::harness::save;
@@ -25,8 +25,8 @@ use crate::report::next::{self, Known};
 use crate::report::page::{self, LeverPage, Mask, PageInput, PagePart, RawResults};
 use crate::report::run_report::{Detail, RunReport};
 use crate::report::sizes::SizedReport;
-use crate::report::table::{self, Ranks};
-use crate::report::{ahead, alike, cells, growth, growth_shown, json, sizes, versions, warn, whole};
+use crate::report::table::{self, Ranks, TableColumns};
+use crate::report::{ahead, alike, answer, cells, growth, growth_shown, json, series, sizes, versions, warn, whole};
 use crate::stores;
 
 /// Refused before anything is measured: a page is never overwritten.
@@ -191,14 +191,20 @@ fn of_one_size(
     levers: Option<LeverPage<'_>>,
 ) -> Result<String> {
     let report = report(all, look, Detail::All)?;
+    let columns = if look.wide { TableColumns::All } else { TableColumns::Six };
     let tables = match report.is_swept {
         true => grid::grids(&report.points, look.wide, usize::MAX).into_iter().chain(silent(&report.rows)).collect(),
-        false => vec![Grid::of(table::lines(&report.rows, look.wide, Ranks::InAColumn))],
+        false => vec![Grid::of(table::lines(&report.rows, columns, Ranks::InAColumn))],
     };
     let parts = vec![PagePart { title: String::new(), report: &report }];
+    let (answer, sentences) = match &found.heading {
+        Some(heading) => page::answer_and_rest(heading),
+        None => (answer::answer(&report), sentences(&report)),
+    };
     page::page(&PageInput {
         tables: found.tables.into_iter().chain(tables).collect(),
-        sentence: found.heading.unwrap_or_else(|| sentence(&report)),
+        answer,
+        sentences,
         warnings: warn::heard(&warn::warnings(&report), &look.no_warn),
         claims: with_those(found.claims, json::claims(&report, PartStep::default())),
         // The next command of a run names targets as they were typed, and those of levers were not typed.
@@ -215,7 +221,8 @@ fn input<'a>(all: &[Record], mask: &'a Mask, source: Source, parts: Vec<PagePart
         mask,
         parts,
         tables: Vec::new(),
-        sentence: String::new(),
+        answer: String::new(),
+        sentences: Vec::new(),
         job: job(all),
         baselines: baselines(ahead::split(all).0),
         warnings: Vec::new(),
@@ -226,6 +233,7 @@ fn input<'a>(all: &[Record], mask: &'a Mask, source: Source, parts: Vec<PagePart
         broken: source.broken,
         levers: None,
         versions: None,
+        series: None,
     }
 }
 
@@ -244,7 +252,7 @@ fn of_growth(records: &[Record], mask: &Mask, source: Source) -> Result<String> 
     let said = growth_shown::sentences(&grown).into_iter().flat_map(|said| [said.clear, said.unclear].concat());
     let input = PageInput {
         tables: vec![Grid { title: "The CPU of client and server".to_string(), lines: growth_shown::lines(&grown) }],
-        sentence: said.collect::<Vec<_>>().join(" "),
+        sentences: said.collect(),
         ..input(records, mask, source, vec![PagePart { title: String::new(), report: &report }])
     };
     page::growth_page(&input, &grown)
@@ -254,12 +262,16 @@ fn of_sizes(all: &[Record], mask: &Mask, look: &Look, source: Source) -> Result<
     let parts = sizes::parts(all);
     let report = SizedReport::of(&parts, Detail::All)?;
     let claims = report.parts.iter().flat_map(|(step, part)| json::claims(part, report.axis.part(*step))).collect();
-    let (lines, sentence) = (sized::lines(&report, look.wide), sizes::sentence(&report));
+    let (lines, sentences) = (sized::lines(&report, look.wide), sized::sentences(&report));
+    let answer = sized::answer(&report);
+    let series = Some(series::chart(&report));
     let (warnings, next) = (warn::heard(&sized::warnings(&report), &look.no_warn), next(report.largest(), look));
     let parts = report.parts.iter().map(|(step, part)| PagePart { title: report.axis.at(*step), report: part });
     page::page(&PageInput {
         tables: vec![Grid::of(lines)],
-        sentence,
+        answer,
+        sentences,
+        series,
         warnings,
         claims,
         next,

@@ -157,7 +157,7 @@ fn drawn(records: &[Record]) -> Result<String> {
     let others = [percentiles::chart(&report)?, by_second::chart(&report)];
     if others.iter().all(|chart| chart.plots.is_empty()) {
         let part = PagePart { title: String::new(), report: &report };
-        let targets = || Some(page::ratios_svg(&headline, &part)).filter(|_| part.report.points.is_empty()).flatten();
+        let targets = || Some(page::measure_svg(&headline, &part)).filter(|_| part.report.points.is_empty()).flatten();
         return sweep.map(|sweep| document(&headline, &[sweep])).or_else(|why| targets().ok_or(why));
     }
     let all: Vec<Chart> = sweep.into_iter().chain(others).collect();

@@ -12,7 +12,7 @@ use crate::harness::save;
 use crate::jobs;
 use crate::model::answers;
 use crate::model::record::Record;
-use crate::model::trial::Durability;
+use crate::model::trial::{Data, Durability};
 use crate::report::columns::{FieldLine, PartStep};
 use crate::report::grid::{self, Grid};
 use crate::report::limits::LimitsReport;
@@ -22,12 +22,12 @@ use crate::report::render::csv::csv;
 use crate::report::render::{self, Block, Medium, OutputForm, Shown, Statement};
 use crate::report::run_report::{Detail, RunReport};
 use crate::report::sizes::{self, SizedReport};
-use crate::report::table::{self, Ranks};
+use crate::report::table::{self, Ranks, TableColumns};
 use crate::report::trials::{self, Trial};
 use crate::report::versions::{self, VersionsShown};
 use crate::report::{
-    ahead, alike, batch, below, claims, columns, costs, exit, json, next, notes, remarks, store_stats, sweep, warn,
-    whole, words,
+    ahead, alike, answer, batch, below, claims, columns, costs, exit, json, next, notes, remarks, store_stats, sweep,
+    warn, whole, words,
 };
 use crate::stats::parallel;
 use crate::stores::{self, Adapter};
@@ -165,7 +165,8 @@ impl RunShown<'_> {
         let RunShown { report, look } = self;
         if !report.is_swept {
             let ranks = if medium == Medium::Page { Ranks::InAColumn } else { Ranks::BeforeNames };
-            let lines = table::lines(&report.rows, look.wide, ranks);
+            let columns = if look.wide { TableColumns::All } else { TableColumns::Usual };
+            let lines = table::lines(&report.rows, columns, ranks);
             return vec![fitted(look.wide, Grid::of(lines))];
         }
         let columns = match medium {
@@ -197,7 +198,7 @@ impl Shown for RunShown<'_> {
         let is_many = costs::is_many(report.records);
         let warned = || warn::printed(&warn::warnings(report), &look.no_warn, look.wide);
         let (sentence, warned) = parallel::both(is_many, || sentence(report), warned);
-        around(report, look, (medium, self.tables(medium)), warned, sentence)
+        around(report, look, (medium, self.tables(medium)), warned, (answer::answer(report), sentence))
     }
 
     fn csv(&self) -> Result<String> {
@@ -231,12 +232,22 @@ fn lines(report: &RunReport<'_>) -> Vec<FieldLine> {
 }
 
 pub fn sentence(report: &RunReport<'_>) -> String {
-    if !report.points.is_empty() {
-        return claims::doubted(&report.standings, sweep::sentence(&report.points));
-    }
     let (rows, standings) = (&report.rows, &report.standings);
+    if !report.points.is_empty() {
+        return claims::doubted(standings, sweep::sentences(&report.points).join(" "));
+    }
     let sentences = [claims::sentence(rows, standings), batch::sentence(rows, standings), of_size(report)];
     sentences.into_iter().filter(|one| !one.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+/// The same one by one, without what the noise forbids.
+pub fn sentences(report: &RunReport<'_>) -> Vec<String> {
+    if !report.points.is_empty() {
+        return sweep::sentences(&report.points);
+    }
+    let (rows, standings) = (&report.rows, &report.standings);
+    let others = [batch::sentence(rows, standings), of_size(report)];
+    claims::sentences(rows, standings).into_iter().chain(others.into_iter().filter(|one| !one.is_empty())).collect()
 }
 
 /// What the larger trials of a first look tell.
@@ -251,15 +262,15 @@ pub fn all(report: &RunReport<'_>, trials: &[Trial]) -> Vec<Block> {
     vec![Block::Headline(headline(report)), Block::WideTable(table)]
 }
 
-/// What stands above and below the tables of a run.
+/// What stands above and below the tables of a run: first its answer.
 pub fn around(
     report: &RunReport<'_>,
     look: &Look,
     (medium, tables): (Medium, Vec<Block>),
     warned: Vec<String>,
-    sentence: String,
+    (answer, sentence): (String, String),
 ) -> Result<Vec<Block>> {
-    let mut blocks = vec![Block::Headline(headline(report))];
+    let mut blocks = vec![Block::Headline(answer), Block::Paragraph(headline(report))];
     blocks.extend(tables);
     let said = [Block::List(warned), Block::Paragraph(sentence)];
     if medium == Medium::Page {
@@ -270,9 +281,12 @@ pub fn around(
         blocks.extend(store_stats::blocks(report.records)?);
     }
     blocks.extend(below::below(report, look.wide));
-    blocks.push(words::answer(report.records));
+    // Made data and what it gives are the same in every run: digests are for those who compare.
+    let is_own = report.records.iter().any(|record| !matches!(record.job.data, Data::Recipe { .. }));
+    let is_asked = look.wide || is_own || report.records.iter().any(|record| record.run.answers_only);
+    blocks.push(words::answer(report.records, is_asked));
     blocks.push(Block::Remarks(notes::notes(report.records, look.wide)));
-    blocks.push(Block::Paragraph(words::stream(report.records)));
+    blocks.extend(is_asked.then(|| Block::Paragraph(words::stream(report.records))));
     blocks.extend(said);
     let next = next::next(report, &Known { file: look.file.as_deref(), keeps_crash, has_name });
     blocks.extend(next.map(Statement::block));

@@ -13,10 +13,10 @@ use crate::report::render::csv::csv;
 use crate::report::render::{Block, Medium, Shown};
 use crate::report::run_report::{Detail, RunReport};
 use crate::report::sizes::{self, Axis, SizedReport};
-use crate::report::table::{self, Ranks, TableLine};
+use crate::report::table::{self, Ranks, TableColumns, TableLine};
 use crate::report::trials::{self, Trial};
 use crate::report::warn::{self, Warning};
-use crate::report::{batch, claims, columns, exit, json, orders};
+use crate::report::{answer, batch, claims, columns, exit, json, orders};
 
 /// The rows of all sizes; of a run that has one size its own.
 pub fn rows(records: &[Record]) -> Vec<Row> {
@@ -81,7 +81,7 @@ impl Shown for SizedShown<'_> {
         if look.wide && medium != Medium::Page {
             tables.extend(each_size(report)?);
         }
-        around(report.largest(), look, (medium, tables), warned, sentence(report))
+        around(report.largest(), look, (medium, tables), warned, (answer(report), sentence(report)))
     }
 
     fn csv(&self) -> Result<String> {
@@ -108,15 +108,23 @@ impl Shown for SizedShown<'_> {
     }
 }
 
-/// What may be said of all sizes, and of the largest beside a batch engine.
 fn sentence(report: &SizedReport<'_>) -> String {
+    let noisy = report.parts.iter().map(|(_, part)| &part.standings).find(|standings| standings.is_noisy());
+    claims::doubted(noisy.unwrap_or(&report.largest().standings), sentences(report).join(" "))
+}
+
+/// That of the largest size.
+pub fn answer(report: &SizedReport<'_>) -> String {
+    let (step, largest) = &report.parts[report.parts.len() - 1];
+    answer::answer_at(&report.axis.at(*step), largest)
+}
+
+/// What may be said of all sizes, and of the largest beside a batch engine.
+pub fn sentences(report: &SizedReport<'_>) -> Vec<String> {
     let (step, part) = &report.parts[report.parts.len() - 1];
     let of_batch = batch::sentence(&part.rows, &part.standings);
-    let of_batch = if of_batch.is_empty() { of_batch } else { format!("At {}: {of_batch}", report.axis.at(*step)) };
-    let sentences = [sizes::sentence(report), of_batch];
-    let sentences = sentences.into_iter().filter(|one| !one.is_empty()).collect::<Vec<_>>().join(" ");
-    let noisy = report.parts.iter().map(|(_, part)| &part.standings).find(|standings| standings.is_noisy());
-    claims::doubted(noisy.unwrap_or(&part.standings), sentences)
+    let of_batch = (!of_batch.is_empty()).then(|| format!("At {}: {of_batch}", report.axis.at(*step)));
+    sizes::sentences(report).into_iter().chain(of_batch).collect()
 }
 
 /// Each size by itself, with all its columns and what may be said of it.
@@ -124,7 +132,7 @@ fn each_size(report: &SizedReport<'_>) -> Result<Vec<Block>> {
     let mut blocks = Vec::new();
     for (size, part) in &report.parts {
         let part = RunReport::of(part.records, Detail::All)?;
-        let lines = table::lines(&part.rows, true, Ranks::BeforeNames);
+        let lines = table::lines(&part.rows, TableColumns::All, Ranks::BeforeNames);
         blocks.extend([
             Block::Aside(format!("{}:", report.axis.at(*size))),
             Block::WideTable(Grid::of(lines)),

@@ -2,8 +2,8 @@
 line for each thing that is wrong.
 
 page.py FOLDER AXE: FOLDER has NAME.html and NAME.json for each name in PAGES and GROWTH, reproduced.html, hostile.html,
-many.html (with hostile labels), bytes.html (with bytes on disk) and warned.html (noisy, of a debug build); AXE is the
-file axe.min.js. Exit code 1 if anything is wrong.
+many.html (with hostile labels), bytes.html (with bytes on disk) and warned.html (noisy, of a debug build), and a folder
+"published" with the pages of docs/results; AXE is the file axe.min.js. Exit code 1 if anything is wrong.
 """
 import base64
 import json
@@ -36,6 +36,9 @@ PAINTED_S, USABLE_S, SORTED_S, FILTERED_S, BUSY = 0.3, 1.0, 0.1, 0.1, 10
 PDF_PAGES_MAX = 14
 # A screen on which the verdict and the first picture are to be seen without scrolling, in pixels.
 SCREEN = (1280, 900)
+# The widths of a telephone, of a tablet and of a desk, in pixels, and how many words may stand above the first picture.
+WIDTHS = [390, 768, 1280]
+WORDS_MAX, TITLE_WORDS_MAX = 60, 14
 FIREFOX_S = 120
 # Columns of the page's table and fields of `show --json`, with what one unit of the field is in the page's.
 COLUMNS = [
@@ -210,13 +213,80 @@ def pictures_seen(looked):
 def a_measure_is_chosen(looked):
     looked.open("bytes")
     usual = pictures_seen(looked)
-    looked.must(usual == ["Time", "CPU per op"], f"bytes: at first {usual} are seen")
-    for measure, titles in [("memory", ["Memory"]), ("disk", ["Bytes on disk", "Bytes written"]), ("cpu", usual[1:]),
-                            ("all", usual + ["Memory", "Bytes on disk", "Bytes written"]), ("", usual)]:
-        looked.must(choose(looked, "Measure", measure), f"bytes: no measure {measure}")
+    looked.must(usual == ["Time"], f"bytes: at first {usual} are seen")
+    for measure, titles in [("memory", ["Memory"]), ("disk", ["Bytes on disk", "Bytes written"]), ("CPU", ["CPU per op"]),
+                            ("time", usual)]:
+        tabs = [one for one in looked.driver.find_elements(By.CSS_SELECTOR, ".tabs button") if one.text == measure]
+        looked.must(len(tabs) == 1, f"bytes: {len(tabs)} tabs {measure}")
+        for tab in tabs:
+            tab.click()
         seen = pictures_seen(looked)
         looked.must(seen == titles, f"bytes: of the measure '{measure}' {seen} are seen")
+        pressed = [one.text for one in looked.driver.find_elements(By.CSS_SELECTOR, ".tabs [aria-pressed=true]")]
+        looked.must(pressed == [measure], f"bytes: {pressed} are pressed, and {measure} was chosen")
+    # The address alone gives the same.
+    looked.driver.get("about:blank")
+    looked.driver.get(f"file://{looked.folder}/bytes.html#cpu")
+    looked.must(pictures_seen(looked) == ["CPU per op"], f"bytes: #cpu shows {pictures_seen(looked)}")
     no_error_was_logged(looked, "bytes")
+
+
+def the_answer_comes_first(looked, name):
+    """Few words stand above the first picture, and nothing is clipped or lies beside the screen, however wide it is."""
+    for width in WIDTHS:
+        looked.cdp("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 500)
+        looked.open(name)
+        above, title, beside, cut = looked.script("""
+            const figure = document.querySelector('figure');
+            const words = text => text.split(/\\s+/).filter(word => /[\\p{L}\\p{N}]/u.test(word)).length;
+            const texts = document.createTreeWalker(document.querySelector('main'), NodeFilter.SHOW_TEXT);
+            let above = 0;
+            while (figure && texts.nextNode()) {
+                const before = figure.compareDocumentPosition(texts.currentNode) & Node.DOCUMENT_POSITION_PRECEDING;
+                const is_seen = texts.currentNode.parentElement.checkVisibility();
+                if (before && is_seen) above += words(texts.currentNode.data);
+            }
+            const is_scrolled = one => one.closest('.scroll, svg, script');
+            const beside = [...document.querySelectorAll('main *')].filter(one => one.checkVisibility() && !is_scrolled(one))
+                .filter(one => { const box = one.getBoundingClientRect(); return box.right > innerWidth + 1 || box.left < -1; });
+            const cut = [];
+            for (const svg of document.querySelectorAll('svg')) {
+                const picture = svg.getBoundingClientRect();
+                if (!picture.width) continue;
+                for (const text of svg.querySelectorAll('text')) {
+                    const box = text.getBoundingClientRect();
+                    if (box.left < picture.left - 1 || box.right > picture.right + 1) cut.push(text.textContent);
+                }
+            }
+            return [above, words(document.querySelector('h1').textContent), beside.map(one => one.outerHTML.slice(0, 80)),
+                cut.slice(0, 5)];""")
+        looked.must(above <= WORDS_MAX, f"{name}, {width} px: {above} words above the first picture")
+        looked.must(not beside, f"{name}, {width} px: beside the screen: {beside[:3]}")
+        looked.must(not cut, f"{name}, {width} px: cut at the edge of a picture: {cut}")
+        looked.driver.save_screenshot(str(looked.folder / f"{name.replace('/', '-')}-{width}.png"))
+    looked.cdp("Emulation.clearDeviceMetricsOverride")
+    return above, title
+
+
+def names_of_targets_never_touch(looked, name):
+    """Texts of a picture of rows keep apart from each other, wide and narrow."""
+    for width in WIDTHS:
+        looked.cdp("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 500)
+        looked.open(name)
+        touching = looked.script("""
+            const touching = [];
+            for (const svg of document.querySelectorAll('section[data-measure] svg')) {
+                const boxes = [...svg.querySelectorAll('text')].map(text => [text.textContent, text.getBoundingClientRect()])
+                    .filter(([, box]) => box.width > 0);
+                boxes.forEach(([one, a], place) => boxes.slice(place + 1).forEach(([other, b]) => {
+                    const across = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+                    const down = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+                    if (across > 1 && down > 4) touching.push(`${one} / ${other}`);
+                }));
+            }
+            return touching;""")
+        looked.must(not touching, f"{name}, {width} px: texts touch: {touching[:5]}")
+    looked.cdp("Emulation.clearDeviceMetricsOverride")
 
 
 def a_base_is_chosen(looked, name):
@@ -224,7 +294,7 @@ def a_base_is_chosen(looked, name):
     before = bodies(looked)
     columns = json.loads(looked.script("return document.getElementById('bases').textContent"))
     base = columns[0]["targets"][len(columns[0]["cells"]) - 1]
-    looked.must(choose(looked, "In tables", base), f"{name}: {base} cannot be chosen")
+    looked.must(choose(looked, "Compare with", base), f"{name}: {base} cannot be chosen")
     swapped = 0
     for caption, rows in tables(looked):
         for row in rows:
@@ -235,6 +305,12 @@ def a_base_is_chosen(looked, name):
                 looked.must(cell is None or cell["text"] == owed, f"{name}, {caption}: {cell} beside {base}, not {owed}")
                 looked.must(column["heading"] not in row, f"{name}, {caption}: {column['heading']} is still there")
     looked.must(swapped >= 2, f"{name}: {swapped} cells were exchanged")
+    # The chart compares with the same one.
+    drawn = looked.script("""return Object.fromEntries([...document.querySelectorAll('[data-measure=time] .wide g[data-row]')]
+        .map(row => [row.dataset.row, row.querySelector('.ratio text')?.textContent]))""")
+    cells = columns[0]["cells"][columns[0]["targets"].index(base)]
+    owed = {target: cell.split(",")[0].split(" [")[0] for target, cell in zip(columns[0]["targets"], cells) if cell}
+    looked.must(drawn.items() >= owed.items() and drawn[base] == "1.00x", f"{name}: the chart has {drawn}, not {owed}")
     address = looked.script("return location.href")
     looked.must("base=" in address, f"{name}: {address} has no base")
     chosen = bodies(looked)
@@ -242,7 +318,13 @@ def a_base_is_chosen(looked, name):
     looked.driver.get("about:blank")
     looked.driver.get(address)
     looked.must(bodies(looked) == chosen, f"{name}: {address} shows another base")
-    looked.must(choose(looked, "In tables", "") and bodies(looked) == before, f"{name}: the best does not come back")
+    # A click on a name does the same as the list.
+    names = [one for one in looked.driver.find_elements(By.CSS_SELECTOR, "tr.row th button") if one.text == base]
+    names[0].click()
+    looked.must(bodies(looked) == before, f"{name}: a click on {base} does not end the choice")
+    names[0].click()
+    looked.must(bodies(looked) == chosen, f"{name}: a click on {base} does not choose it")
+    looked.must(choose(looked, "Compare with", "") and bodies(looked) == before, f"{name}: the best does not come back")
     no_error_was_logged(looked, name)
 
 
@@ -447,7 +529,7 @@ def it_can_be_printed(looked, name):
     looked.cdp("Emulation.setEmulatedMedia", media="print")
     find_hidden = """
         const hidden = one => !one.checkVisibility({contentVisibilityAuto: true}) || !one.getBoundingClientRect().height;
-        const inside = [...document.querySelectorAll('details > :not(summary), section[data-measure] svg')];
+        const inside = [...document.querySelectorAll('details > :not(summary), section[data-measure] .wide svg')];
         return inside.filter(hidden).map(one => one.parentNode.textContent.slice(0, 40));"""
     # On a busy machine the browser takes up the new medium a moment later.
     for _ in range(50):
@@ -598,6 +680,16 @@ def main(folder, axe):
         for name in COMPARED:
             a_base_is_chosen(looked, name)
         a_measure_is_chosen(looked)
+        first = []
+        published = sorted(path.stem for path in (looked.folder / "published").glob("*.html"))
+        looked.must(published, "no published page is here")
+        for name in PAGES + [GROWTH, REPRODUCED, MACHINES] + [f"published/{name}" for name in published]:
+            above, title = the_answer_comes_first(looked, name)
+            first.append(f"{name} {above}")
+            looked.must(name not in PAGES or title <= TITLE_WORDS_MAX, f"{name}: {title} words in the title")
+        for name in PAGES + ["bytes"]:
+            names_of_targets_never_touch(looked, name)
+        print(f"words above the first picture: {', '.join(first)}")
         owed = {heading for heading, _, _ in COLUMNS} | {"units_per_s"}
         looked.must(numbers >= owed, f"not compared with show --json: {sorted(owed - numbers)}")
         hostile_labels_are_text(looked)

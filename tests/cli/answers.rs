@@ -84,7 +84,9 @@ fn computed(recipe: &str, name: &str) -> String {
 fn the_default_data_gives_the_known_answers() {
     let desk = Desk::new();
     let ram = ["ram".to_string()];
-    run(&desk, &["fans"], &ram).exits(0).shows("Michael Jackson: 406 fans, 22 of them also of Green Bay Packers");
+    run(&desk, &["fans", "--wide"], &ram)
+        .exits(0)
+        .shows("Michael Jackson: 406 fans, 22 of them also of Green Bay Packers");
     let found = answer(&desk, "ram");
     for (name, golden) in [("sha256 fans", "fans"), ("sha256 also", "also"), ("pages", "pages"), ("pairs", "pairs")] {
         assert_eq!(found[name], computed("likes10k", golden), "{name}");

@@ -106,6 +106,15 @@ fn a_browser_shows_the_page_as_it_is_meant() {
     let page = fs::read_to_string(desk.home().join("fans.html")).expect("a page");
     desk.file("other.html", page.replace("\"cpus\":", "\"cpus\":1"));
     desk.run(&["show", "fans.html", "other.html", "--html", "machines.html"]).exits(0);
+    fs::create_dir(desk.home().join("published")).expect("a folder");
+    for page in fs::read_dir(of_the_project("docs/results"))
+        .expect("our own pages")
+        .map(|entry| entry.expect("an entry").path())
+    {
+        if page.extension().is_some_and(|end| end == "html") {
+            fs::copy(&page, desk.home().join("published").join(page.file_name().expect("a name"))).expect("copied");
+        }
+    }
     let (page, axe) =
         (of_the_project("tests/browser/page.py"), of_the_project("target/test-tools/node_modules/axe-core/axe.min.js"));
     let home = desk.home();

@@ -67,7 +67,7 @@ fn blocks_have_the_data_of_each_seed_in_turn_and_each_must_agree_with_a_claim() 
     }
     let distinct: std::collections::BTreeSet<String> = digests.values().map(Value::to_string).collect();
     assert_eq!(distinct.len(), 3, "{digests:?}");
-    desk.run(&["show", "out.jsonl"])
+    desk.run(&["show", "out.jsonl", "--wide"])
         .shows("blocks of 3 data sets")
         .shows("seeds 0, 1, 2 in turn")
         .shows("the answer to the data of seed 0");

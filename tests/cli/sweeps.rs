@@ -335,7 +335,7 @@ fn values_compress_as_far_as_is_asked() {
         let record = desk.record("leveldb");
         let share = (record["stream"]["zstd_share"].as_f64().expect("a share") * 100.0).round() as u64;
         assert!(packed.contains(&share), "{percent}: {share}");
-        desk.run(&["show"]).exits(0).shows(&format!("values that zstd packs to {share} %"));
+        desk.run(&["show", "--wide"]).exits(0).shows(&format!("values that zstd packs to {share} %"));
         assert_eq!(record["verdict"]["kind"], "right", "{percent}");
     }
     desk.run(&["run", "fans", "--compressible", "10", "ram"]).exits(2).complains("--compressible is no option of");

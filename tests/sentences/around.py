@@ -281,7 +281,16 @@ def answers(run, match, state):
     return [] if int(match[1].replace(",", "")) == checked else [f"the records give {checked:,}"]
 
 
+def all_right(run, match, state):
+    """Trials of the stores, with those of the warm-up and of the second time."""
+    checked = [one for one in run.records if one["verdict"].get("kind") != "baseline"]
+    seen = [sum(one["verdict"].get("kind") == "right" for one in checked), len(checked)]
+    told = [int(one.replace(",", "")) for one in match.groups()]
+    return [] if told == seen else [f"the records give {seen}"]
+
+
 FOOT = [
+    (r"answers: the same from every target, right in ([\d,]+) of ([\d,]+) trials", all_right),
     (r"data: recipe (\w+), seed (\d+), ([\d,]+) ops(?:, values that zstd packs to (\d+ %))?, sha256 ([0-9a-f]+)", data),
     (r"answers: every get was looked at, and ([\d,]+) records hold some client's last write", answers),
 ]

@@ -56,6 +56,10 @@ class Page:
         self.width = 80 if any(line.startswith(" times ") for line in lines) else WIDTH
         place = next((place for place, line in enumerate(lines) if line.startswith(" ")), len(lines))
         head = lines[:place]
+        # The answer stands above the headline, whose parts have dots between them.
+        parted = next((place for place, line in enumerate(head) if " · " in line), 0)
+        parted = parted if parted and head[parted - 1].endswith(".") else 0
+        self.answer, head = " ".join(head[:parted]), head[parted:]
         # Where a table of levers follows, a sentence stands above it.
         lever = next((place for place, line in enumerate(head) if re.match(r"\S+: .*(enough|help|needed)", line)
                       and " · " not in line), len(head))
@@ -100,8 +104,8 @@ class Page:
             previous = ""
 
     def sentences(self):
-        """Each sentence of the text below the tables, without its last full stop."""
-        for paragraph in self.flow:
+        """Each sentence of the answer and of the text below the tables, without its last full stop."""
+        for paragraph in [self.answer] * bool(self.answer) + self.flow:
             if re.match(r"(data|warning|answers|the answer|next|more warnings|no room|left out|about)\b", paragraph):
                 yield paragraph.rstrip(":")
                 continue

@@ -43,7 +43,7 @@ fn limit(points: &mut [Point], ways: &BTreeMap<&str, (&str, Transport)>) {
 #[cfg(test)]
 mod tests {
     use super::super::remarks::remarks;
-    use super::super::sweep::sentence;
+    use super::super::sweep::sentences;
     use super::super::sweep::tests::point;
     use super::*;
 
@@ -69,10 +69,14 @@ mod tests {
         assert_eq!(told, [none, (Some(0.9), true), (Some(0.6), false), none, none, none]);
         let said = remarks(&points).join("\n");
         assert!(said.contains("limited by the client") && said.contains("at most 60 % of that"), "{said}");
-        let said = sentence(&points);
+        let said = sentences(&points).join(" ");
         assert!(said.contains("fast at least 90 k with 1 client (limited by the load generator)"), "{said}");
         assert!(said.starts_with("Measured once, sets per second: in the client 900 k"), "as in the table: {said}");
-        assert!(sentence(&points[..2]).ends_with("Every point is limited by the load generator: nothing is ranked."));
+        assert!(
+            sentences(&points[..2])
+                .join(" ")
+                .ends_with("Every point is limited by the load generator: nothing is ranked.")
+        );
         assert!(remarks(&points[..1]).is_empty());
     }
 }

@@ -2,11 +2,13 @@
 //! are of is not known here.
 
 pub(super) mod axis;
+pub mod drawn_rows;
 mod figure;
 mod labels;
 mod legend;
 pub(super) mod marks;
 pub(super) mod palette;
+mod placed_rows;
 mod plot;
 pub mod rows;
 mod svg;
@@ -118,7 +120,7 @@ impl PlotAxis {
     }
 
     /// Of places that have names; ticks where there is room.
-    fn named(title: &str, names: Vec<String>) -> PlotAxis {
+    pub fn named(title: &str, names: Vec<String>) -> PlotAxis {
         let (step, letters) = room_for_labels(names.len());
         let axis = Axis::of_places(names.len(), step);
         let ticks = axis.ticks.iter().map(|tick| (*tick, cut(&names[*tick as usize], letters))).collect();

@@ -19,29 +19,43 @@ const SEEN: f64 = 1.8;
 
 /// One or a few sentences that can be quoted. Of a noisy run the first one says that single times are not reliable.
 pub fn sentence(rows: &[Row], standings: &Standings<'_>) -> String {
-    let wrong: Vec<&str> =
-        rows.iter().filter(|row| matches!(row.status, Status::Wrong { .. })).map(|row| row.target.as_str()).collect();
-    if !wrong.is_empty() && rows.iter().any(|row| row.of_program) {
-        return format!("The answers differ: {} cannot be compared.", wrong.join(", "));
+    let said = sentences(rows, standings).join(" ");
+    match said.is_empty() || is_wrong(rows) {
+        true => said,
+        false => {
+            doubted(standings, rule(rows, standings).into_iter().chain([said.as_str()]).collect::<Vec<_>>().join(" "))
+        }
     }
-    if !wrong.is_empty() {
-        return format!("{} gave wrong answers and has no numbers.", wrong.join(", "));
+}
+
+/// The same one by one, without what the noise forbids.
+pub fn sentences(rows: &[Row], standings: &Standings<'_>) -> Vec<String> {
+    if !is_wrong(rows) {
+        return of_right_answers(rows, standings);
     }
-    let said = of_right_answers(rows, standings);
-    if said.is_empty() { said } else { doubted(standings, said) }
+    let wrong = rows.iter().filter(|row| matches!(row.status, Status::Wrong { .. })).map(|row| row.target.as_str());
+    let wrong = wrong.collect::<Vec<_>>().join(", ");
+    vec![match rows.iter().any(|row| row.of_program) {
+        true => format!("The answers differ: {wrong} cannot be compared."),
+        false => format!("{wrong} gave wrong answers and has no numbers."),
+    }]
+}
+
+/// Some target gave wrong answers.
+pub(super) fn is_wrong(rows: &[Row]) -> bool {
+    rows.iter().any(|row| matches!(row.status, Status::Wrong { .. }))
 }
 
 /// A sentence about times, behind the one that says why single times are not reliable, if they are not.
 pub fn doubted(standings: &Standings<'_>, said: String) -> String {
     match doubt(standings) {
-        Some(doubt) if said.is_empty() => doubt,
-        Some(doubt) if !said.starts_with(&doubt) => format!("{doubt} {said}"),
-        _ => said,
+        Some(doubt) => format!("{doubt} {said}").trim_end().to_string(),
+        None => said,
     }
 }
 
 /// Why the single times of a run are not reliable; nothing of a quiet run.
-fn doubt(standings: &Standings<'_>) -> Option<String> {
+pub fn doubt(standings: &Standings<'_>) -> Option<String> {
     let counted = &standings.counted;
     let (discarded, all) = (counted.discarded.len(), counted.blocks.union(&counted.discarded).count());
     let why = match standings.is_noisy() {
@@ -52,44 +66,47 @@ fn doubt(standings: &Standings<'_>) -> Option<String> {
     Some(format!("Single times are not reliable: {why}."))
 }
 
-fn of_right_answers(rows: &[Row], standings: &Standings<'_>) -> String {
+fn of_right_answers(rows: &[Row], standings: &Standings<'_>) -> Vec<String> {
+    let some = |said: Vec<String>| said.into_iter().filter(|said| !said.is_empty()).collect::<Vec<_>>();
     if let Some(refused) = &standings.refused {
-        return format!("{} {}", refused.in_words(), of_cpu(rows, standings));
+        return some(vec![refused.in_words(), of_cpu(rows, standings)]);
     }
     let numbered = numbered(rows);
     if numbered.is_empty() {
-        return String::new();
+        return Vec::new();
     }
     if let Some(why) = no_claims(&numbered, standings) {
-        return no_claim(&numbered, &why);
+        return vec![no_claim(&numbered, &why)];
     }
     let groups = numbered.chunk_by(|one, other| one.group == other.group);
     let several = groups.clone().count() > 1;
-    let each = groups.filter_map(|group| {
-        let said = claims(group, standings.groups.get(&group[0].group)?, standings.blocks())?;
-        Some(if several { format!("{}: {said}", called(group[0])) } else { said })
-    });
-    let mut said: Vec<String> = each.collect();
+    let of_group = |group: &[&Row]| {
+        let mut said = claims(group, standings.groups.get(&group[0].group)?, standings.blocks())?;
+        if several {
+            said[0] = format!("{}: {}", called(group[0]), said[0]);
+        }
+        Some(said)
+    };
+    let mut said: Vec<String> = groups.filter_map(of_group).flatten().collect();
     let cpu = of_cpu(rows, standings);
     if standings.is_noisy() {
-        // CPU is disturbed less, so it comes before times.
-        let rule = if numbered.len() > 1 { BEYOND_NOISE } else { "" };
-        // Several groups are named, each before what is said of it.
-        let of_times = if cpu.is_empty() || said.is_empty() || several { "" } else { "By time:" };
-        let first = [rule.to_string(), cpu, of_times.to_string()];
-        said.splice(0..0, first.into_iter().filter(|said| !said.is_empty()));
+        // CPU is disturbed less, so it comes before times. Several groups are named, each before what is said of it.
+        if !cpu.is_empty() && !said.is_empty() && !several {
+            said[0] = format!("By time: {}", said[0]);
+        }
+        said.splice(0..0, some(vec![cpu]));
     } else if !cpu.is_empty() {
         said.push(cpu);
     }
     let others = CLAIMED.iter().filter(|cost| cost.measure != ClaimMeasure::Cpu);
-    said.extend(others.map(|cost| cost.sentence(rows, standings)).filter(|said| !said.is_empty()));
+    said.extend(some(others.map(|cost| cost.sentence(rows, standings)).collect()));
     let open = open(&numbered, standings);
     said.extend(unseen_in_words(rows, standings).filter(|_| open.tied || open.not_separated));
-    said.join(" ")
+    said
 }
 
 /// Why nothing at all is claimed.
-fn no_claims(numbered: &[&Row], standings: &Standings<'_>) -> Option<String> {
+pub(super) fn no_claims(numbered: &[&Row], standings: &Standings<'_>) -> Option<String> {
     if standings.blocks() < CLAIM_BLOCKS as usize {
         return Some(few(standings.blocks()));
     }
@@ -126,26 +143,26 @@ fn open(numbered: &[&Row], standings: &Standings<'_>) -> Open {
 }
 
 /// The stores that have numbers.
-fn numbered(rows: &[Row]) -> Vec<&Row> {
+pub(super) fn numbered(rows: &[Row]) -> Vec<&Row> {
     rows.iter().filter(|row| !row.baseline && row.numbers.is_some()).collect()
 }
 
-/// Whether CPU is the first that is said something of: where the noise, or the machine, makes times doubtful.
-pub fn leads_with_cpu(rows: &[Row], standings: &Standings<'_>) -> bool {
-    (standings.refused.is_some() || standings.is_noisy()) && !of_cpu(rows, standings).is_empty()
+/// What is still claimed of a noisy run.
+pub fn rule(rows: &[Row], standings: &Standings<'_>) -> Option<&'static str> {
+    let numbered = numbered(rows);
+    let claims = standings.refused.is_none() && numbered.len() > 1 && no_claims(&numbered, standings).is_none();
+    (claims && standings.is_noisy()).then_some("Only differences beyond the noise are claimed.")
 }
 
-/// What is still claimed of a noisy run.
-const BEYOND_NOISE: &str = "Only differences beyond the noise are claimed.";
 /// Of targets whose ratio lies within the noise floor.
 const TIED: &str = " are tied";
 /// Of targets of which nothing is claimed, and that may differ by more.
 const NOT_SEPARATED: &str = " not separated";
 
-/// What one group's ranks say, a sentence each.
-fn claims(group: &[&Row], standing: &Standing<'_>, blocks: usize) -> Option<String> {
+/// What one group's ranks say, a sentence each, and one at the least.
+fn claims(group: &[&Row], standing: &Standing<'_>, blocks: usize) -> Option<Vec<String>> {
     if let [only] = group {
-        return Some(format!("{} did the job in {} s.", only.target, units::seconds(seconds(only))));
+        return Some(vec![format!("{} did the job in {} s.", only.target, units::seconds(seconds(only)))]);
     }
     let best = group[0];
     let first: Vec<&Row> = group.iter().copied().filter(|row| is_unclaimed(standing, best, row)).collect();
@@ -172,7 +189,7 @@ fn claims(group: &[&Row], standing: &Standing<'_>, blocks: usize) -> Option<Stri
     parts.extend(named(tied.into_iter(), |one, other| format!("{one} and {other}{TIED}"), TIED));
     let not_separated = format!(" are{NOT_SEPARATED}");
     parts.extend(named(open.into_iter(), |one, other| format!("{one} and {other}{not_separated}"), &not_separated));
-    Some(parts.into_iter().map(|part| format!("{part}.")).collect::<Vec<_>>().join(" "))
+    Some(parts.into_iter().map(|part| format!("{part}.")).collect()).filter(|said: &Vec<String>| !said.is_empty())
 }
 
 /// The best row, and those that it is not claimed to be faster than: which of them are tied with it, and which are not
@@ -209,12 +226,12 @@ fn too_few(standing: &Standing<'_>, best: &Row, open: &[&Row]) -> String {
 }
 
 /// None of the two may be called faster, whatever the data.
-fn is_unclaimed(standing: &Standing<'_>, one: &Row, other: &Row) -> bool {
+pub(super) fn is_unclaimed(standing: &Standing<'_>, one: &Row, other: &Row) -> bool {
     one.target == other.target || standing.unclaimed(&one.target, &other.target).is_some()
 }
 
 /// Nor does one of them differ from the other by more than the noise floor.
-fn is_tied(standing: &Standing<'_>, one: &Row, other: &Row) -> bool {
+pub(super) fn is_tied(standing: &Standing<'_>, one: &Row, other: &Row) -> bool {
     standing.unclaimed(&one.target, &other.target) == Some(Unclaimed::Tied)
 }
 
@@ -461,11 +478,11 @@ fn least(rows: &[Row], standing: &Standing<'_>, used: impl Fn(&Row) -> Option<f6
     format!("{who}; {}.", each.join(", "))
 }
 
-fn seconds(row: &Row) -> f64 {
+pub(super) fn seconds(row: &Row) -> f64 {
     row.numbers.as_ref().map_or(0.0, |numbers| numbers.seconds)
 }
 
-fn called(row: &Row) -> &str {
+pub(super) fn called(row: &Row) -> &str {
     match row.group.as_str() {
         "" if row.of_requests => "without a cache",
         "" => "one value at a time",

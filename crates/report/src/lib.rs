@@ -3,6 +3,7 @@
 mod aa;
 pub mod ahead;
 pub mod alike;
+pub mod answer;
 pub mod batch;
 pub mod below;
 pub mod beside;
@@ -50,6 +51,7 @@ pub mod render;
 pub mod replicated;
 pub mod reproduce;
 pub mod run_report;
+pub mod series;
 pub mod servers;
 pub mod sizes;
 pub mod staleness;

@@ -140,18 +140,8 @@ pub fn remarks(points: &[Point]) -> Vec<String> {
 }
 
 /// The highest rate that more than one target kept, how long users would have waited there, and every other store.
-pub fn sentence(points: &[Point]) -> String {
-    let has_number = || points.iter().filter(|point| !point.baseline && point.has_number());
-    let stores = || has_number().filter(|point| point.part == points[0].part);
-    let kept = || stores().filter_map(|point| Some((point, point.rated.as_ref().filter(|rated| rated.kept)?)));
-    let keep = |rate: u64| kept().filter(move |(_, rated)| rated.rate == rate);
-    let rates = kept().map(|(_, rated)| rated.rate);
-    let Some(rate) = rates.max_by_key(|&rate| (keep(rate).count().min(2), rate)) else {
-        return "No rate was kept.".to_string();
-    };
-    let time_ns = |rated: &Rated| rated.response_ns_p99.unwrap_or(rated.response_ns_max);
-    let mut best: Vec<(&Point, u64)> = keep(rate).map(|(point, rated)| (point, time_ns(rated))).collect();
-    best.sort_by_key(|(_, time_ns)| *time_ns);
+pub fn sentences(points: &[Point]) -> Vec<String> {
+    let Some((rate, best)) = kept_at(points) else { return vec!["No rate was kept.".to_string()] };
     let each = best.iter().map(|(point, time_ns)| match point.client_limited {
         // Its own response is no longer than what the generator's lag made of it.
         true => format!("{} at most {} (limited by the load generator)", point.target, units::nanoseconds(*time_ns)),
@@ -159,14 +149,45 @@ pub fn sentence(points: &[Point]) -> String {
     });
     let each = each.collect::<Vec<_>>().join(", ");
     let is_unkept = |point: &&Point| point.rated.as_ref().is_some_and(|rated| rated.rate == rate && !rated.kept);
-    let unkept: Vec<&str> = stores().filter(is_unkept).map(|point| point.target.as_str()).collect();
+    let unkept: Vec<&str> = of_stores(points).filter(is_unkept).map(|point| point.target.as_str()).collect();
     let unkept = if unkept.is_empty() { String::new() } else { format!("; not kept by {}", unkept.join(", ")) };
     let told = format!("At {}/s, 99 % were answered within: {each}{unkept}.", units::thousands(rate));
     let said = match best.iter().all(|(point, _)| point.client_limited) {
         true => "Every point is limited by the load generator: nothing is ranked.".to_string(),
         false => beside::sentence(points),
     };
-    [told, said, beside::cpu_sentence(points)].into_iter().filter(|said| !said.is_empty()).collect::<Vec<_>>().join(" ")
+    [told, said, beside::cpu_sentence(points)].into_iter().filter(|said| !said.is_empty()).collect()
+}
+
+/// The first of them in a line: the two targets that answer soonest.
+pub fn answer(points: &[Point]) -> Option<String> {
+    let (rate, best) = kept_at(points)?;
+    let next = best
+        .get(1)
+        .map_or_else(String::new, |(next, time_ns)| format!(", {} {}", next.target, units::nanoseconds(*time_ns)));
+    let (point, time_ns) = best.first()?;
+    let (rate, time) = (units::thousands(rate), units::nanoseconds(*time_ns));
+    Some(format!("At {rate} requests/s, p99: {} {time}{next}.", point.target))
+}
+
+/// The stores of the first part that have numbers.
+fn of_stores(points: &[Point]) -> impl Iterator<Item = &Point> + Clone {
+    let has_number = points.iter().filter(|point| !point.baseline && point.has_number());
+    has_number.filter(|point| point.part == points[0].part)
+}
+
+/// The highest rate that more than one target kept, or the highest that was kept, and the p99 of each there in
+/// nanoseconds, the shortest first.
+fn kept_at(points: &[Point]) -> Option<(u64, Vec<(&Point, u64)>)> {
+    let rated = of_stores(points).filter_map(|point| Some((point, point.rated.as_ref()?)));
+    let kept = rated.filter(|(_, rated)| rated.kept);
+    let keep = |rate: u64| kept.clone().filter(move |(_, rated)| rated.rate == rate);
+    let rates = kept.clone().map(|(_, rated)| rated.rate);
+    let rate = rates.max_by_key(|&rate| (keep(rate).count().min(2), rate))?;
+    let time_ns = |rated: &Rated| rated.response_ns_p99.unwrap_or(rated.response_ns_max);
+    let mut best: Vec<(&Point, u64)> = keep(rate).map(|(point, rated)| (point, time_ns(rated))).collect();
+    best.sort_by_key(|(_, time_ns)| *time_ns);
+    Some((rate, best))
 }
 
 #[cfg(test)]

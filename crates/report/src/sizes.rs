@@ -43,8 +43,17 @@ impl Axis {
         }
     }
 
+    /// What the steps are.
+    pub(super) fn title(&self) -> String {
+        match self {
+            Axis::Size(unit) => format!("{unit}s"),
+            Axis::RoundTrip => "round-trip time".to_string(),
+            Axis::Order => "order".to_string(),
+        }
+    }
+
     /// "10,000", "0.2 ms".
-    fn step(&self, step: u64) -> String {
+    pub(super) fn step(&self, step: u64) -> String {
         match self {
             Axis::Size(_) => units::thousands(step),
             Axis::RoundTrip => network::in_words(step),
@@ -285,12 +294,12 @@ pub fn fields_of(report: &SizedReport<'_>) -> Vec<FieldLine> {
 
 /// Whose order changes between sizes, what asking in another way gains over a network, and how the gaps to the best
 /// change. Each size is compared by itself.
-pub fn sentence(report: &SizedReport<'_>) -> String {
+pub fn sentences(report: &SizedReport<'_>) -> Vec<String> {
     let (axis, parts) = (&report.axis, report.parts.as_slice());
     let ranked: Vec<&SizeGrowth> = report.grown.iter().filter(|one| !one.baseline && one.growth.is_some()).collect();
-    let (Some((smallest, _)), Some((largest, _))) = (parts.first(), parts.last()) else { return String::new() };
+    let (Some((smallest, _)), Some((largest, _))) = (parts.first(), parts.last()) else { return Vec::new() };
     if ranked.len() < 2 {
-        return String::new();
+        return Vec::new();
     }
     let mut changes = Vec::new();
     for (place, one) in ranked.iter().enumerate() {
@@ -311,7 +320,7 @@ pub fn sentence(report: &SizedReport<'_>) -> String {
         told.extend(ways(axis, &ranked, parts));
     }
     told.extend(gaps(axis, &ranked));
-    format!("{}.", told.join(". "))
+    told.into_iter().map(|told| format!("{told}.")).collect()
 }
 
 /// The pair whose order is another one at another size, if it is, and whether both orders are claimed.

@@ -230,6 +230,11 @@ impl<'a> Standing<'a> {
         self.pair(one, other).and_then(|pair| pair.bar).is_some_and(|bar| bar.is_noisy)
     }
 
+    /// The noise allows to tell no more than the near end of some pair.
+    pub fn has_noise(&self) -> bool {
+        self.campaign.pairs().iter().any(|pair| pair.bar.is_some_and(|bar| bar.is_noisy))
+    }
+
     /// The run has an A/A control: differences may be claimed.
     pub fn has_controls(&self) -> bool {
         self.campaign.pairs().iter().all(|pair| pair.bar.is_some())

@@ -89,15 +89,48 @@ fn service(phases: &[(&Record, &Phase)]) -> Result<Service> {
 }
 
 /// The most that each target answered in the first part, as in the table above it, and what may be claimed.
-pub fn sentence(points: &[Point]) -> String {
-    let Some(first) = points.iter().find(|point| !point.baseline) else { return String::new() };
+pub fn sentences(points: &[Point]) -> Vec<String> {
+    let Some(first) = points.iter().find(|point| !point.baseline) else { return Vec::new() };
     if points.iter().all(|point| point.baseline || point.unclear.is_some()) {
-        return "The machine disturbed every point: no point has a number. --accept-noise shows them all the same."
-            .to_string();
+        let why = "The machine disturbed every point: no point has a number. --accept-noise shows them all the same.";
+        return vec![why.to_string()];
     }
     if first.rated.is_some() {
-        return rated::sentence(points);
+        return rated::sentences(points);
     }
+    if points.iter().all(|point| point.baseline || !point.has_number()) {
+        return vec!["No point came to its end within its time-out.".to_string()];
+    }
+    let best = best_of_each(first, points);
+    let each: Vec<String> = best.iter().map(|point| most(point)).collect();
+    let per_second = format!("{}s per second: {}.", called(first.part), each.join(", "));
+    let most = match best.iter().map(|point| point.trials).max() {
+        Some(1) => format!("Measured once, {per_second}"),
+        _ => format!("Most {per_second}"),
+    };
+    let ranked = points.iter().any(|point| !point.baseline && !point.client_limited && point.has_number());
+    let said = match ranked {
+        true => beside::sentence(points),
+        false => "Every point is limited by the load generator: nothing is ranked.".to_string(),
+    };
+    [most, said, beside::cpu_sentence(points)].into_iter().filter(|said| !said.is_empty()).collect()
+}
+
+/// The first of them in a line: the two targets that answered most.
+pub fn answer(points: &[Point]) -> Option<String> {
+    let first = points.iter().find(|point| !point.baseline)?;
+    if first.rated.is_some() {
+        return rated::answer(points);
+    }
+    let best = best_of_each(first, points);
+    let rate = |point: &Point| units::count(point.requests_per_s);
+    let next = best.get(1).map_or_else(String::new, |next| format!(", {} {}/s", next.target, rate(next)));
+    let best = best.first()?;
+    Some(format!("Highest {} rates measured: {} {}/s{next}.", called(best.part), best.target, rate(best)))
+}
+
+/// The point of each target that answered most in the part of the first one, the highest first.
+fn best_of_each<'a>(first: &Point, points: &'a [Point]) -> Vec<&'a Point> {
     // Of sizes the largest is what shows a store's difference.
     let largest = if first.swept == Swept::ValueBytes { points.iter().map(Point::step).max() } else { None };
     let mut best: Vec<&Point> = Vec::new();
@@ -110,25 +143,10 @@ pub fn sentence(points: &[Point]) -> String {
             None => best.push(point),
         }
     }
-    if points.iter().all(|point| point.baseline || !point.has_number()) {
-        return "No point came to its end within its time-out.".to_string();
-    }
     best.sort_by(|one, other| other.requests_per_s.total_cmp(&one.requests_per_s));
-    let each: Vec<String> = best.iter().map(|point| most(point)).collect();
-    let per_second = format!("{}s per second: {}.", called(first.part), each.join(", "));
-    let most = match best.iter().map(|point| point.trials).max() {
-        Some(1) => format!("Measured once, {per_second}"),
-        _ => format!("Most {per_second}"),
-    };
-    let ranked = points.iter().any(|point| !point.baseline && !point.client_limited && point.has_number());
-    let said = match ranked {
-        true => beside::sentence(points),
-        false => "Every point is limited by the load generator: nothing is ranked.".to_string(),
-    };
-    [most, said, beside::cpu_sentence(points)].into_iter().filter(|said| !said.is_empty()).collect::<Vec<_>>().join(" ")
+    best
 }
 
-/// "redis at least 70 k with 50 clients (limited by the load generator)".
 fn most(point: &Point) -> String {
     let (target, with) = (&point.target, with(point.swept, point.step()));
     let rate = units::count(point.requests_per_s);
@@ -191,11 +209,11 @@ pub(super) mod tests {
     #[test]
     fn a_single_block_proves_no_superlative() {
         let points = [point("fast", 5, 2_000.0), point("slow", 5, 1_000.0)];
-        let said = sentence(&points);
+        let said = sentences(&points).join(" ");
         let told = "sets per second: fast 2.0 k with 5 clients, slow 1.0 k with 5 clients.";
         assert_eq!(said, format!("Measured once, {told}"));
         let points = points.map(|point| Point { trials: 6, ..point });
-        assert_eq!(sentence(&points), format!("Most {told}"));
+        assert_eq!(sentences(&points).join(" "), format!("Most {told}"));
     }
 
     #[test]
@@ -203,8 +221,8 @@ pub(super) mod tests {
         let cut_off = Some(CutOff { after_s: 300.0, done_share: 0.34 });
         let points =
             [Point { cut_off, ..point("slow", 5, 99_000.0) }, point("slow", 1, 1_000.0), point("fast", 5, 2_000.0)];
-        let said = sentence(&points);
+        let said = sentences(&points).join(" ");
         assert!(said.contains("fast 2.0 k with 5 clients, slow 1.0 k with 1 client"), "{said}");
-        assert_eq!(sentence(&points[..1]), "No point came to its end within its time-out.");
+        assert_eq!(sentences(&points[..1]), ["No point came to its end within its time-out."]);
     }
 }

@@ -146,6 +146,19 @@ fn has_queries(rows: &[Row]) -> bool {
     rows.iter().filter_map(|row| row.numbers.as_ref()).any(|numbers| numbers.queries.is_some())
 }
 
+/// Which columns a table of targets has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TableColumns {
+    /// The target and five more, for a page with a chart.
+    Six,
+    /// As a terminal has room for.
+    Usual,
+    All,
+}
+
+/// What the six columns of a page do without.
+const BEYOND_SIX: [&str; 3] = ["waiting_share", "file_bytes", "latency_us_p50"];
+
 /// Where the ranks of a table stand, if it has any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ranks {
@@ -164,7 +177,7 @@ pub fn of_group(name: &str, is_only: bool) -> String {
 }
 
 /// What stands in the table, the headings first.
-pub fn lines(rows: &[Row], wide: bool, ranks: Ranks) -> Vec<TableLine> {
+pub fn lines(rows: &[Row], of: TableColumns, ranks: Ranks) -> Vec<TableLine> {
     let of_program = rows.iter().any(|row| row.of_program);
     let of_lookup = rows.iter().any(|row| row.of_lookup);
     let usual = match rows {
@@ -176,7 +189,9 @@ pub fn lines(rows: &[Row], wide: bool, ranks: Ranks) -> Vec<TableLine> {
         _ if has_queries(rows) => OF_QUERIES,
         _ => OF_JOBS,
     };
-    let besides = match (wide, of_program) {
+    let six: Vec<&str> = usual.iter().filter(|name| !BEYOND_SIX.contains(name)).take(5).copied().collect();
+    let usual = if of == TableColumns::Six { six.as_slice() } else { usual };
+    let besides = match (of == TableColumns::All, of_program) {
         (false, _) => Vec::new(),
         (true, true) => WIDE_OF_PROGRAMS.to_vec(),
         // What stands there already is not told again.
@@ -185,7 +200,8 @@ pub fn lines(rows: &[Row], wide: bool, ranks: Ranks) -> Vec<TableLine> {
         }
         (true, false) => WIDE.to_vec(),
     };
-    let is_ranked = rows.iter().any(|row| row.rank.is_some());
+    // Of six columns none is that of ranks: the chart has them.
+    let is_ranked = of != TableColumns::Six && rows.iter().any(|row| row.rank.is_some());
     let rank_column = if is_ranked && ranks == Ranks::InAColumn { &["rank"][..] } else { &[] };
     let columns = view(ROWS, &[rank_column, usual, &besides].concat());
     let before = is_ranked && ranks == Ranks::BeforeNames;

@@ -22,14 +22,24 @@ pub fn headline(records: &[Record], standings: &Standings<'_>) -> String {
     format!("{} · {}", subject(records), claim(first, standings))
 }
 
+/// "fans, 10,000 profiles", or the program that was run.
+pub fn job_and_size(records: &[Record]) -> String {
+    let Some(first) = records.first() else { return "no trials".to_string() };
+    if let Some((command, _)) = first.job.program() {
+        return format!("`{}`", readable(command.as_bytes(), COMMAND_BYTES));
+    }
+    let plural = if first.stream.units == 1 { "" } else { "s" };
+    let sizes: Vec<String> = first.run.sizes.iter().map(|&size| units::thousands(size)).collect();
+    let units = if sizes.is_empty() { units::thousands(first.stream.units) } else { sizes.join(", ") };
+    format!("{}, {units} {}{plural}", first.job.name, first.stream.unit)
+}
+
 /// What was run and how, without what came out; one line.
 pub fn subject(records: &[Record]) -> String {
     let Some(first) = records.first() else { return "no trials".to_string() };
-    if let Some((command, _)) = first.job.program() {
-        return of_program(command, records);
+    if first.job.program().is_some() {
+        return of_program(records);
     }
-    let plural = if first.stream.units == 1 { "" } else { "s" };
-    let unit = format!("{}{plural}", first.stream.unit);
     let clients = match &first.job.load {
         Some(load) if load.read_only => format!("gets of keys that are there, answers not checked · {}", many(load)),
         Some(load) => {
@@ -70,20 +80,15 @@ pub fn subject(records: &[Record]) -> String {
     };
     let (lies, kept) = lies_and_kept(records, first);
     let shared = format!("{shared}{}{}", network(first), pinned(first));
-    let sizes: Vec<String> = first.run.sizes.iter().map(|&size| units::thousands(size)).collect();
-    let units = if sizes.is_empty() { units::thousands(first.stream.units) } else { sizes.join(", ") };
-    format!(
-        "{}, {units} {unit} · {lies}{kept} · {clients}{ngrams}{queries}{cold}{readers}{replayed}{shared}",
-        first.job.name
-    )
+    let subject = job_and_size(records);
+    format!("{subject} · {lies}{kept} · {clients}{ngrams}{queries}{cold}{readers}{replayed}{shared}")
 }
 
 /// "`./mine.py -h {host}` · data fits in memory · durability none (claimed)".
-fn of_program(command: &str, records: &[Record]) -> String {
+fn of_program(records: &[Record]) -> String {
     let first = &records[0];
     let (lies, kept) = lies_and_kept(records, first);
-    let command = readable(command.as_bytes(), COMMAND_BYTES);
-    format!("`{command}` · {lies}{kept}{}{}", network(first), pinned(first))
+    format!("{} · {lies}{kept}{}{}", job_and_size(records), network(first), pinned(first))
 }
 
 /// " · round trips of 0, 0.2, 1 ms by a proxy".
@@ -332,8 +337,8 @@ fn not_checked(records: &[Record]) -> String {
     )
 }
 
-/// The answer that all right trials gave: digests, counts, what comes first.
-pub fn answer(records: &[Record]) -> Block {
+/// How many trials gave the right answer; with `whole` the answer itself: digests, counts, what comes first.
+pub fn answer(records: &[Record], whole: bool) -> Block {
     if records.first().is_some_and(reads_only) {
         return Block::Paragraph(not_checked(records));
     }
@@ -358,6 +363,12 @@ pub fn answer(records: &[Record]) -> Block {
     if checked.answer.is_empty() {
         let words = format!("answers: every get was looked at, and {keys} records hold some client's last write");
         return Block::Paragraph(words);
+    }
+    if !whole {
+        let checked = records.iter().filter(|record| record.verdict != Verdict::Baseline);
+        let right = checked.clone().filter(|record| matches!(record.verdict, Verdict::Right(_))).count();
+        let [right, all] = [right, checked.count()].map(|count| units::thousands(count as u64));
+        return Block::Paragraph(format!("answers: the same from every target, right in {right} of {all} trials"));
     }
     let of = match record.run.seeds.data.is_empty() {
         true => String::new(),

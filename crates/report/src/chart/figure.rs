@@ -14,7 +14,10 @@ pub fn figures(chart: &Chart) -> Markup {
     let is_wide = chart.plots.iter().any(|plot| plot.steps.is_some());
     html! {
         div.two[!is_wide] {
-            @for plot in &chart.plots { (svg::figure(&label(plot), size(plot), &drawn(plot), &numbers(plot))) }
+            @for plot in &chart.plots {
+                @let view = svg::View { class: "scroll", size: size(plot), drawn: drawn(plot) };
+                (svg::figure(&label(plot), &[view], &numbers(plot)))
+            }
         }
         @for note in &chart.notes { p.grey { (note) } }
     }

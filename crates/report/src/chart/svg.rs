@@ -117,14 +117,23 @@ pub fn area((x, y): Pixel, (to_x, to_y): Pixel, stroke: Stroke) -> Markup {
     html! { rect x=(px(x)) y=(px(y)) width=(px(width)) height=(px(height)) fill=(hex(stroke.light)) {} }
 }
 
+/// A picture as it is drawn for screens of some width. The class says for which.
+pub struct View {
+    pub class: &'static str,
+    pub size: (f64, f64),
+    pub drawn: Markup,
+}
+
 /// A picture on a page, with its caption: what is not drawn.
-pub fn figure(title: &str, size: (f64, f64), drawn: &Markup, below: &Markup) -> Markup {
+pub fn figure(title: &str, views: &[View], below: &Markup) -> Markup {
     html! {
         figure {
-            div.scroll tabindex="0" role="region" aria-label=(printable(title)) {
-                svg role="img" width=(px(size.0)) height=(px(size.1))
-                    viewBox=(format!("0 0 {} {}", px(size.0), px(size.1)))
-                    font-family="sans-serif" font-size=(px(LETTERS)) { (drawn) }
+            @for View { class, size, drawn } in views {
+                div class=(class) tabindex="0" role="region" aria-label=(printable(title)) {
+                    svg role="img" width=(px(size.0)) height=(px(size.1))
+                        viewBox=(format!("0 0 {} {}", px(size.0), px(size.1)))
+                        font-family="sans-serif" font-size=(px(LETTERS)) { (drawn) }
+                }
             }
             (below)
         }

@@ -176,7 +176,7 @@ fn level(level: &LevelRow, weakest: &LevelRow) -> PictureRow {
 pub mod tests {
     use super::super::{EnoughLevers, LevelRow};
     use super::*;
-    use crate::chart::rows::tests::dots;
+    use crate::chart::drawn_rows::tests::dots;
     use kvfair_core::trial::Durability;
     use kvfair_stats::floor::Bar;
     use kvfair_stats::levers::{Confirmation, Confirmed, Contrast, LeverEffect, LeverSet};

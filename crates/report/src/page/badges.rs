@@ -1,95 +1,212 @@
-//! What stands at the top of a page: what may be said, why it may be believed, and what a reader must know first.
+//! What stands above and below the chart of a page: the answer, why it may be believed, and what may be said of it.
 
 use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 
-use super::PageInput;
+use super::{PageInput, manifest};
 use crate::aa::Repeated;
 use crate::beside;
-use crate::cells::{Row, Status};
+use crate::cells::Status;
 use crate::claims;
 use crate::levers;
 use crate::standing::Standings;
+use crate::typed;
 use crate::verified;
 use crate::versus::of_twice;
 use crate::words;
+use kvfair_core::effort::CLAIM_BLOCKS;
+use kvfair_core::logins;
+use kvfair_core::noise::percent;
 use kvfair_core::record::{Machine, Record, Verdict};
+use kvfair_core::shell;
 use kvfair_core::trial::Configuration;
 use kvfair_core::units;
 
-/// Heading, banners, and the strip of facts.
+/// So many sentences stand below the chart; the others are folded.
+const FINDINGS: usize = 2;
+/// Of fewer blocks an interval is rough.
+const EXACT_BLOCKS: usize = 6;
+
+/// The answer, what was run where and when, and the badges.
 pub fn top(input: &PageInput<'_>) -> Markup {
-    let part = input.largest();
-    let (records, standings) = (part.report.records, &part.report.standings);
-    let noisy = input.parts.iter().map(|part| &part.report.standings).find(|standings| standings.is_noisy());
-    let sentence = claims::doubted(noisy.unwrap_or(standings), sentence(input));
-    let (first, rest) = sentence.split_once(". ").unwrap_or((&sentence, ""));
+    let records = input.largest().report.records;
     html! {
-        h1 {
-            // A heading of six lines is not read.
-            (first) @if !rest.is_empty() { ". " span { (rest) } }
-        }
-        @match &input.levers {
-            Some(seen) => {
-                @let ranking = levers::text::ranking(&seen.report);
-                @if !seen.report.is_advice && !ranking.is_empty() { p { (ranking) } }
-                // The facts below have the blocks and the noise.
-                p.grey { (words::subject(records)) }
-            }
-            None => p.subject {
-                span.grey { (words::subject(records)) }
-                @if !input.job.is_empty() { ". Asked of each store: " (input.job) "." }
-            },
-        }
+        h1 { (input.answer) }
+        p.subject.grey { (where_and_when(records)) }
         @for what in banners(input) { p.banner role="note" { (what) } }
-        dl.strip {
-            (fact("answers", &answers(input, &made_up(input))))
-            (fact("blocks", &blocks_and_plan(input)))
-            (fact("noise: same store twice", &noise(input)))
-            (facts_of_run(records))
+        div.badges { (answers_badge(input)) (blocks_badge(input)) (noise_badge(input)) }
+    }
+}
+
+/// "fans, 300 profiles · durability none · Intel(R) Xeon(R), 2 processors · 2026-11-22".
+fn where_and_when(records: &[Record]) -> String {
+    let first = &records[0];
+    let durability = match first.configuration {
+        Configuration::Matched => format!("durability {}", first.durability),
+        Configuration::Shipped => "as shipped".to_string(),
+    };
+    let machine = &first.machine;
+    let cpu = machine.cpu.split('@').next().unwrap_or_default().replace("Processor", "");
+    let processors = units::counted(machine.cpus.into(), "processor");
+    let machine = if cpu.trim().is_empty() { processors } else { format!("{}, {processors}", cpu.trim()) };
+    let date = date(&first.run.began);
+    let day = date.split(' ').next().unwrap_or_default().to_string();
+    [words::job_and_size(records), durability, machine, day].join(" · ")
+}
+
+/// How far a reader may trust what a badge is about.
+#[derive(Clone, Copy)]
+enum Trust {
+    Good,
+    Doubtful,
+    Bad,
+}
+
+impl Trust {
+    /// The class, and a sign for those who see no colours.
+    fn marks(self) -> (&'static str, &'static str) {
+        match self {
+            Trust::Good => ("is-good", "✓"),
+            Trust::Doubtful => ("is-doubtful", "!"),
+            Trust::Bad => ("is-bad", "✗"),
+        }
+    }
+}
+
+/// A few words that unfold to what they rest on.
+fn badge(trust: Trust, words: &str, evidence: &[String]) -> Markup {
+    let (class, sign) = trust.marks();
+    html! {
+        details class=(format!("badge {class}")) {
+            summary { (sign) " " (words) }
+            @for words in evidence.iter().filter(|words| !words.is_empty()) { p { (words) } }
+        }
+    }
+}
+
+fn answers_badge(input: &PageInput<'_>) -> Markup {
+    let told = answers(input, &made_up(input));
+    let records = || input.parts.iter().flat_map(|part| part.report.records);
+    let is_read_only = records().any(|record| record.job.load.as_ref().is_some_and(|load| load.read_only));
+    let trials: Vec<&Record> = records().filter(|record| record.verdict != Verdict::Baseline).collect();
+    let of = |is: fn(&Verdict) -> bool| trials.iter().filter(|record| is(&record.verdict)).count();
+    let right = of(|verdict| matches!(verdict, Verdict::Right(_)));
+    let (trust, words) = match () {
+        () if of(|verdict| matches!(verdict, Verdict::Wrong { .. })) > 0 => (Trust::Bad, "wrong answers".to_string()),
+        () if is_read_only || of(|verdict| matches!(verdict, Verdict::Answered(_))) > 0 => {
+            (Trust::Doubtful, "answers not checked".to_string())
+        }
+        () => {
+            let [right, all] = [right, trials.len()].map(|count| units::thousands(count as u64));
+            let trust = if right == all { Trust::Good } else { Trust::Doubtful };
+            (trust, format!("{right} of {all} answers right"))
+        }
+    };
+    badge(trust, &words, &[told])
+}
+
+fn blocks_badge(input: &PageInput<'_>) -> Markup {
+    let standings = &input.largest().report.standings;
+    let count = standings.blocks();
+    let (trust, doubt) = match count {
+        _ if count < CLAIM_BLOCKS as usize => (Trust::Bad, ": no claim"),
+        _ if count < EXACT_BLOCKS => (Trust::Doubtful, ": rough"),
+        _ => (Trust::Good, ""),
+    };
+    badge(trust, &format!("{}{doubt}", units::counted(count as u64, "block")), &[blocks_and_plan(input)])
+}
+
+/// Of the noisiest part.
+fn noise_badge(input: &PageInput<'_>) -> Markup {
+    let all = || input.parts.iter().map(|part| &part.report.standings);
+    let standings = all().find(|standings| standings.is_noisy()).unwrap_or(&input.largest().report.standings);
+    let report = input.largest().report;
+    let at_claim = beside::repeated_at_the_claim(&report.points, report.records, &report.standings.counted);
+    let of_claim = at_claim.iter().flat_map(|(_, repeated)| repeated).filter_map(|one| one.control().floor());
+    let floor = match standings.noise.controls().is_empty() {
+        true => of_claim.reduce(f64::max),
+        false => Some(standings.noise.floor()),
+    };
+    let (trust, words) = match floor {
+        Some(floor) if standings.is_noisy() => (Trust::Doubtful, format!("noise floor {}", percent(floor))),
+        Some(floor) => (Trust::Good, format!("noise floor {}", percent(floor))),
+        None => (Trust::Doubtful, "noise unknown".to_string()),
+    };
+    let is_warned = |id: &str| matches!(id, "discarded" | "aa-control") && standings.is_noisy();
+    let warned = input.warnings.iter().filter(|warning| is_warned(warning.id)).map(|warning| warning.evidence.clone());
+    let doubt = claims::doubt(standings).unwrap_or_default();
+    let rule = claims::rule(&report.rows, standings).unwrap_or_default().to_string();
+    let evidence: Vec<String> =
+        [format!("Same store twice: {}", noise(input)), doubt, rule].into_iter().chain(warned).collect();
+    badge(trust, &words, &evidence)
+}
+
+/// What may be said, what to try next, and how it was run.
+pub fn findings(input: &PageInput<'_>) -> Markup {
+    let records = input.largest().report.records;
+    let ranking = input.levers.iter().map(|levers| &levers.report).filter(|report| !report.is_advice);
+    let ranking = ranking.map(levers::text::ranking).filter(|ranking| !ranking.is_empty());
+    let said: Vec<String> =
+        input.sentences.iter().filter(|one| **one != input.answer).cloned().chain(ranking).collect();
+    let (first, others) = said.split_at(said.len().min(FINDINGS));
+    let next = logins::hidden(&input.next, &[]);
+    html! {
+        ul.findings {
+            @for sentence in first { li { (sentence) } }
+            @if !next.is_empty() { li { (capital(&next)) } }
+        }
+        @if !others.is_empty() {
+            details {
+                summary { "More that may be said (" (others.len()) ")" }
+                ul { @for sentence in others { li { (sentence) } } }
+            }
+        }
+        p.grey {
+            (words::subject(records))
+            @if !input.job.is_empty() { ". Asked of each store: " (input.job) }
+            "."
+        }
+    }
+}
+
+fn capital(words: &str) -> String {
+    let mut letters = words.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// A heading of several sentences: the first one, and all of them.
+pub fn answer_and_rest(heading: &str) -> (String, Vec<String>) {
+    match heading.split_once(". ") {
+        Some((first, rest)) => (format!("{first}."), vec![format!("{first}."), rest.to_string()]),
+        None => (heading.to_string(), vec![heading.to_string()]),
+    }
+}
+
+/// The command that runs it again, and what a reader may take along.
+pub fn again(input: &PageInput<'_>) -> Markup {
+    let command = typed::again(&manifest::told(&input.largest().report.records[0].run.command));
+    html! {
+        @if !command.is_empty() {
+            h2 { "Run this on your machine" }
+            p.again { code.command { (shell::command(command)) } }
         }
     }
 }
 
 /// The facts of trials that are not compared with each other.
 pub fn facts_of_trials(input: &PageInput<'_>) -> Markup {
-    html! { (fact("answers", &answers(input, ""))) (facts_of_run(input.largest().report.records)) }
-}
-
-fn facts_of_run(records: &[Record]) -> Markup {
+    let records = input.largest().report.records;
     html! {
+        (fact("answers", &answers(input, "")))
         (fact("durability", &durability(records)))
         (fact("machine", &machine(&records[0].machine)))
         (fact("date", &date(&records[0].run.began)))
     }
 }
 
-/// What makes a noisy run noisy: it stands below the first picture, which is to be seen first.
-pub fn evidence(input: &PageInput<'_>) -> Markup {
-    let of_noise = input.warnings.iter().filter(|warning| matches!(warning.id, "discarded" | "aa-control"));
-    let is_noisy = input.parts.iter().any(|part| part.report.standings.is_noisy());
-    html! { @for warning in of_noise.filter(|_| is_noisy) { p { (warning.evidence) } } }
-}
-
 fn fact(name: &str, words: &str) -> Markup {
     html! { div { dt { (name) } dd { (words) } } }
-}
-
-/// What the terminal prints; where it says nothing of times, what is known of the answers.
-fn sentence(input: &PageInput<'_>) -> String {
-    if !input.sentence.is_empty() {
-        return input.sentence.clone();
-    }
-    let rows = || input.parts.iter().flat_map(|part| &part.report.rows);
-    let of = |is: fn(&Row) -> bool| rows().filter(|row| is(row)).count();
-    let (all, good) = (of(|row| !row.baseline), of(|row| !row.baseline && row.status.has_numbers()));
-    match good {
-        0 if all == 0 => "Only baselines were run: they show what the job costs without a store.".to_string(),
-        0 => format!("No target has numbers: none of {all} came to its end with right answers."),
-        _ if rows().any(|row| row.numbers.is_some()) => format!("{good} of {all} targets have numbers."),
-        _ => format!("Nothing was timed: {good} of {all} targets answered without a mistake."),
-    }
 }
 
 /// What a reader must know first.

@@ -16,6 +16,8 @@ const BASES_MAX: usize = 40;
 /// A column with the cells that it has beside each base.
 #[derive(Serialize)]
 struct BaseColumn<'a> {
+    /// The picture that has these ratios.
+    measure: &'static str,
     /// The heading in tables that compare with the best.
     heading: &'static str,
     /// What stands before the base's name where readers chose one.
@@ -55,13 +57,14 @@ pub fn json(input: &PageInput<'_>) -> Result<Option<String>> {
         }
         None => String::new(),
     };
-    let column = |heading, before, text: &dyn Fn(&Row, &Row) -> String| BaseColumn {
+    let column = |(measure, heading, before), text: &dyn Fn(&Row, &Row) -> String| BaseColumn {
+        measure,
         heading,
         before,
         targets: targets.iter().map(|row| row.target.as_str()).collect(),
         cells: bases.iter().map(|base| targets.iter().map(|target| text(base, target)).collect()).collect(),
     };
-    let columns = [column("vs best", "vs", &seconds), column("CPU vs least", "CPU vs", &by_cpu)];
+    let columns = [column(("time", "vs best", "vs"), &seconds), column(("cpu", "CPU vs least", "CPU vs"), &by_cpu)];
     Ok(Some(serde_json::to_string(&columns)?.replace('<', "\\u003c")))
 }
 

@@ -8,12 +8,11 @@ use maud::{Markup, html};
 
 use super::blocks::written;
 use super::packed::{CELLS_MAX, packed};
-use super::tables;
-use super::{Mask, PageInput, PagePart};
+use super::{Mask, PageInput, PagePart, badges, tables};
 use crate::cells::{self, Row};
 use crate::columns;
 use crate::disturbed_block::disturbed;
-use crate::table::{self, Ranks};
+use crate::table::{self, Ranks, TableColumns};
 use crate::words;
 use kvfair_core::logins;
 use kvfair_core::noise::Yardstick;
@@ -26,7 +25,7 @@ pub fn details(input: &PageInput<'_>) -> Result<Markup> {
     Ok(html! {
         // Of a sweep the tables have all that is known.
         @for part in input.parts.iter().filter(|part| part.report.points.is_empty()) {
-            @let lines = table::lines(&part.report.rows, true, Ranks::InAColumn);
+            @let lines = table::lines(&part.report.rows, TableColumns::All, Ranks::InAColumn);
             @let title = format!("All columns{}", part.title_behind());
             (folded(&title, tables::table(&title, &lines)))
         }
@@ -53,7 +52,7 @@ pub fn of_run(input: &PageInput<'_>) -> Markup {
     html! {
         (folded("Versions and settings", settings(input)))
         (folded("Machine", machine(&input.largest().report.records[0])))
-        (folded("Command, seeds and digests", origin(input)))
+        (folded("Seeds and digests", origin(input)))
     }
 }
 
@@ -139,7 +138,7 @@ fn answers(records: &[Record]) -> Markup {
         _ => None,
     });
     let Some((record, checked)) = right else {
-        return written(&words::answer(records));
+        return written(&words::answer(records, true));
     };
     let is_made = matches!(record.job.data, Data::Recipe { .. });
     let is_count = |value: &str| value.chars().all(|letter| letter.is_ascii_digit());
@@ -214,6 +213,7 @@ fn machine(record: &Record) -> Markup {
     let machine = &record.machine;
     html! {
         dl {
+            (entry("machine", &badges::machine(machine)))
             (entry("processor", &machine.cpu))
             (entry("processors", &machine.cpus.to_string()))
             (entry("memory", &units::bytes(machine.memory_bytes)))
@@ -232,10 +232,9 @@ fn machine(record: &Record) -> Markup {
 fn origin(input: &PageInput<'_>) -> Markup {
     let records = input.largest().report.records;
     let first = &records[0];
-    let command = first.run.command.join(" ");
     html! {
         dl {
-            @if !command.is_empty() { dt { "command" } dd { code.command { "kvfair " (hidden(&command)) } } }
+            (entry("began", &badges::date(&first.run.began)))
             (entry("kvfair", &format!("{}, method {}", first.kvfair, first.method)))
             (entry("seed of the order", &first.run.seeds.order.to_string()))
             (entry("data", words::stream(records).trim_start_matches("data: ")))

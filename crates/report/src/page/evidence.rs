@@ -7,6 +7,7 @@ use crate::replicated::PageRun;
 use crate::replicated::findings::{self, PageFinding};
 use crate::replicated::judge::{evidence, in_words};
 use crate::replicated::refute;
+use kvfair_core::noise::percent;
 use kvfair_core::shell;
 use kvfair_core::units;
 
@@ -22,19 +23,28 @@ pub fn claims(input: &PageInput<'_>, run: &PageRun) -> Markup {
     if all == 0 || input.levers.is_some() {
         return html! {};
     }
+    let heads = ["claim", "evidence", "noise floor", "would refute it"];
     html! {
         details {
-            summary { "Claims (" (units::thousands(all as u64)) "): the evidence of each, and what would refute it" }
+            summary { "Claims (" (units::thousands(all as u64)) ")" }
             p.grey {
-                "A run of the command refutes the claim where it names the other target as the one that costs less. "
-                code { "kvfair rerun PAGE" } " runs all of this page again on another machine, and adds that machine to \
-                it."
+                (rests_on(run)) ". A run of the command refutes the claim where it names the other target "
+                "as the one that costs less. " code { "kvfair rerun PAGE" } " runs all of this page again on another "
+                "machine, and adds that machine to it."
             }
-            @for claim in run.claims.iter().take(TOLD) {
-                details {
-                    summary { (in_words(claim, &run.targets)) }
-                    p { (evidence(claim)) ". " (rests_on(run)) "." (noise(claim.noise_floor)) }
-                    p { "Would refute it: " code.command { (refute::command(run, claim)) } }
+            div.scroll tabindex="0" role="region" aria-label="Claims" {
+                table {
+                    thead { tr { @for head in heads { th.left scope="col" { (head) } } } }
+                    tbody {
+                        @for claim in run.claims.iter().take(TOLD) {
+                            tr.row {
+                                th scope="row" { (in_words(claim, &run.targets)) }
+                                td.left { (evidence(claim)) }
+                                td { (claim.noise_floor.map_or_else(String::new, percent)) }
+                                td.left { code { (refute::command(run, claim)) } }
+                            }
+                        }
+                    }
                 }
             }
             @if all > TOLD { p.grey { "The other claims are in the page's manifest." } }
@@ -68,8 +78,4 @@ pub fn rests_on(run: &PageRun) -> String {
         many => format!(", {} were disturbed", units::thousands(many as u64)),
     };
     format!("{} {counts}{disturbed}; seed {} of the order", units::thousands(run.blocks as u64), run.seeds.order)
-}
-
-fn noise(floor: Option<f64>) -> String {
-    floor.map_or_else(String::new, |floor| format!(" A difference below {:.0} % would not be claimed.", floor * 100.0))
 }

@@ -1,10 +1,11 @@
 //! What a page tells of itself, read back from its text: for an index of pages. The text may come from anybody.
 
 use super::style::{self, POLICY};
-use crate::replicated;
+use crate::replicated::{self, PageTarget};
+use kvfair_core::trial::Transport;
 
 /// What an index tells of a page.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct PageFacts {
     /// Its heading.
     pub sentence: String,
@@ -14,6 +15,8 @@ pub struct PageFacts {
     /// When its run began, as records have it.
     pub began: String,
     pub method: u32,
+    /// Of each store of its largest size: whether it is a server, and its seconds in times of the shortest.
+    pub ratios: Vec<(bool, f64)>,
     /// Its script is not that of this kvfair's pages.
     pub has_other_script: bool,
 }
@@ -32,6 +35,7 @@ pub fn facts(page: &str) -> Result<PageFacts, String> {
         return Err(no_page.to_string());
     }
     let run = replicated::parse(page)?;
+    let ratios = ratios(&run.targets);
     let mut stores: Vec<String> = run.targets.into_iter().map(|target| target.store).collect();
     stores.sort();
     stores.dedup();
@@ -42,8 +46,18 @@ pub fn facts(page: &str) -> Result<PageFacts, String> {
         machine: between(page, "<dt>machine</dt><dd>", "</dd>").map_or_else(|| "unknown".to_string(), text),
         began: run.began,
         method: run.method,
+        ratios,
         has_other_script: digest != style::digest(style::SCRIPT),
     })
+}
+
+fn ratios(targets: &[PageTarget]) -> Vec<(bool, f64)> {
+    let largest = targets.iter().map(|target| target.units).max();
+    let is_ranked = |target: &&PageTarget| Some(target.units) == largest && target.rank.is_some();
+    let timed = targets.iter().filter(is_ranked).filter_map(|target| Some((target.transport, target.seconds?)));
+    let timed: Vec<(Transport, f64)> = timed.filter(|(_, seconds)| seconds.is_finite() && *seconds > 0.0).collect();
+    let least = timed.iter().map(|(_, seconds)| *seconds).fold(f64::INFINITY, f64::min);
+    timed.into_iter().map(|(transport, seconds)| (transport != Transport::InProcess, seconds / least)).collect()
 }
 
 fn between<'a>(text: &'a str, before: &str, after: &str) -> Option<&'a str> {
@@ -99,6 +113,7 @@ mod tests {
             stores: vec!["lmdb".to_string(), "redis".to_string()],
             machine: "x86, 2 processors".to_string(),
             began: "20261122T032606Z".to_string(),
+            ratios: Vec::new(),
             method: 2,
             has_other_script: false,
         };

@@ -4,8 +4,7 @@
 use anyhow::Result;
 use maud::{PreEscaped, html};
 
-use super::strip;
-use super::{PageInput, details, evidence, manifest, style, tables};
+use super::{PageInput, badges, details, evidence, manifest, style, tables};
 use crate::chart::figures;
 use crate::growth::Grown;
 use crate::{growth_chart, growth_shown};
@@ -13,19 +12,19 @@ use crate::{growth_chart, growth_shown};
 /// The whole page. `grown` is of the records of the input's part. The same input gives the same bytes.
 pub fn growth_page(input: &PageInput<'_>, grown: &[Grown]) -> Result<String> {
     let records = input.largest().report.records;
-    let (heading, unclear) = said(grown);
+    let (heading, others) = said(grown);
     let headline = growth_shown::headline(records);
     let chart = growth_chart::chart(grown, records);
     let body = html! {
         h1 { (heading) }
         p.grey { (headline) }
-        @for what in strip::banners(input) { p.banner role="note" { (what) } }
-        dl.strip { (strip::facts_of_trials(input)) }
-        @if !unclear.is_empty() { ul { @for what in &unclear { li { (what) } } } }
+        @for what in badges::banners(input) { p.banner role="note" { (what) } }
         @if !chart.plots.is_empty() {
             h2 { "How costs grow" }
             (figures(&chart))
         }
+        dl.strip { (badges::facts_of_trials(input)) }
+        @if !others.is_empty() { ul { @for what in &others { li { (what) } } } }
         h2 { "Targets" }
         @for grid in &input.tables { (tables::table(&grid.title, &grid.lines)) }
         p.grey {
@@ -40,7 +39,7 @@ pub fn growth_page(input: &PageInput<'_>, grown: &[Grown]) -> Result<String> {
     Ok(style::document(&mask.applied(&format!("kvfair: {headline}")), &mask.applied(&body.into_string())))
 }
 
-/// The heading, and what stands below it: what is unclear, unless that is all.
+/// The heading, and what stands below the picture: what else is clear, and what is unclear, unless that is all.
 fn said(grown: &[Grown]) -> (String, Vec<String>) {
     let all = growth_shown::sentences(grown);
     let clear: Vec<String> = all.iter().flat_map(|said| said.clear.clone()).collect();
@@ -48,6 +47,6 @@ fn said(grown: &[Grown]) -> (String, Vec<String>) {
     match (clear.is_empty(), unclear.is_empty()) {
         (true, true) => ("Nothing was measured: the table says why.".to_string(), Vec::new()),
         (true, false) => ("It is unclear what grows out of proportion.".to_string(), unclear),
-        (false, _) => (clear.join(" "), unclear),
+        (false, _) => (clear[0].clone(), [&clear[1..], &unclear].concat()),
     }
 }

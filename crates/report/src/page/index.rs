@@ -1,12 +1,13 @@
 //! The index of a site of pages: a row a page, the newest first, and filters by job, store and machine. Without scripts
 //! it is a table.
 
-use maud::html;
+use maud::{Markup, html};
 
+use super::badges::date;
 use super::facts::PageFacts;
 use super::mask::Mask;
-use super::strip::date;
 use super::style;
+use crate::chart::palette::{LINES, hex};
 use kvfair_core::plain;
 use kvfair_core::trial::METHOD;
 use kvfair_core::units;
@@ -19,13 +20,21 @@ pub struct IndexEntry {
 }
 
 const SCRIPT: &str = include_str!("index.js");
-const RULES: &str = "a { color: var(--link) }\nlabel { display: inline-block; max-width: 100%; margin-right: 1rem }\nselect { font: inherit; max-width: 100% }\n";
+const RULES: &str = "a { color: var(--link) }\nlabel { display: inline-block; max-width: 100%; margin-right: 1rem }\nselect { font: inherit; max-width: 100% }\nsvg.dots { display: block; border-left: 1px solid var(--line); stroke-width: 6; stroke-linecap: round }\n";
 
 /// What a cell may take, in bytes of HTML. 300 rows of these, and all else, are less than 300 kB.
-const SENTENCE: usize = 340;
-const STORES: usize = 200;
+const SENTENCE: usize = 160;
+const STORES: usize = 130;
 const MACHINE: usize = 90;
 const WORD: usize = 30;
+/// A thumbnail has no more dots.
+const DOTS: usize = 20;
+
+// Lengths of a thumbnail, in pixels, and where its axis ends.
+const WIDTH: f64 = 200.0;
+const HEIGHT: f64 = 16.0;
+const EDGE: f64 = 5.0;
+const RATIO_MAX: f64 = 1000.0;
 
 /// The document. The same entries give the same bytes, in whichever order they come.
 pub fn index(entries: &[IndexEntry]) -> String {
@@ -34,7 +43,10 @@ pub fn index(entries: &[IndexEntry]) -> String {
     let title = format!("Results of {}", units::counted(entries.len() as u64, "run"));
     let body = html! {
         h1 { (title) }
-        p.grey { "Measured by kvfair. Each page has its picture, tables, versions and machine." }
+        p.grey {
+            "Measured by kvfair. Each page has its picture, tables, versions and machine. Dots: each store's time from 1x "
+            "of the shortest, left, to 1,000x, right, in equal ratios; embedded stores above, servers below."
+        }
         div.scroll {
             table {
                 thead {
@@ -48,7 +60,10 @@ pub fn index(entries: &[IndexEntry]) -> String {
                     @for entry in entries {
                         @let facts = &entry.facts;
                         tr.row {
-                            td.reason { a href=(address(&entry.file)) { (cut(&facts.sentence, SENTENCE)) } }
+                            td.reason {
+                                a href=(address(&entry.file)) { (cut(&facts.sentence, SENTENCE)) }
+                                (thumbnail(&facts.ratios))
+                            }
                             td.left { (cut(&facts.job, WORD)) }
                             td.left { (cut(&facts.stores.join(", "), STORES)) }
                             td.left { (cut(&facts.machine, MACHINE)) }
@@ -64,6 +79,24 @@ pub fn index(entries: &[IndexEntry]) -> String {
         }
     };
     style::document_with(&format!("kvfair: {title}"), &Mask::default().applied(&body.into_string()), SCRIPT, RULES)
+}
+
+/// All runs have the same axis, so that jobs are compared by eye.
+fn thumbnail(ratios: &[(bool, f64)]) -> Markup {
+    let x = |ratio: f64| EDGE + (libm::log(ratio) / libm::log(RATIO_MAX)).clamp(0.0, 1.0) * (WIDTH - 2.0 * EDGE);
+    let dots = |is_server: bool, y: u32| {
+        let of = ratios.iter().take(DOTS).filter(|(server, _)| *server == is_server);
+        of.map(|(_, ratio)| format!("M{:.0} {y}h0", x(*ratio))).collect::<String>()
+    };
+    html! {
+        @if ratios.len() > 1 {
+            svg.dots aria-hidden="true" width=(WIDTH) height=(HEIGHT) {
+                @for (place, dots) in [dots(false, 4), dots(true, 12)].iter().enumerate() {
+                    @if !dots.is_empty() { path d=(dots) stroke=(hex(LINES[place].light)) {} }
+                }
+            }
+        }
+    }
 }
 
 /// The relative address of a file: all bytes but those that every address may hold, by their numbers.
@@ -107,6 +140,7 @@ mod tests {
             machine: "x86, 2 processors".to_string(),
             began: began.to_string(),
             method: METHOD,
+            ratios: vec![(false, 1.0), (true, 9.0)],
             has_other_script: false,
         };
         IndexEntry { file: file.to_string(), facts }
@@ -121,6 +155,7 @@ mod tests {
         let places = ["href=\"a.html\"", "href=\"b.html\""].map(|link| page.find(link).expect("a link"));
         assert!(places[0] < places[1] && page.contains("2026-11-23 03:26 UTC"), "{page}");
         assert!(page.contains("<h1>Results of 2 runs</h1>") && page.contains("lmdb, redis"), "{page}");
+        assert!(page.contains("<path d=\"M5 4h0\"") && page.contains("<path d=\"M65 12h0\""), "{page}");
         assert!(!page.contains(", method "), "{page}");
         let mut other = entry("c.html", "20261121T032606Z", "three");
         other.facts.method = METHOD + 1;
@@ -148,6 +183,7 @@ mod tests {
                 let mut entry = entry(&format!("{number:060}.html"), &long, &long);
                 (entry.facts.job, entry.facts.machine) = (long.clone(), long.clone());
                 entry.facts.stores = vec![long.clone()];
+                entry.facts.ratios = vec![(true, 1e9); 99];
                 entry
             });
             let page = index(&entries.collect::<Vec<_>>());

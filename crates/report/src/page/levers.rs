@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use crate::chart::rows::figure;
+use crate::chart::drawn_rows::figure;
 use crate::levers::picture::picture;
 use crate::levers::text::{advised, beside, cell, level_numbers, measured, not_multiplied, tried};
 use crate::levers::{LeverCost, LeverReport, LeverRow};

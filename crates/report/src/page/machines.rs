@@ -5,7 +5,7 @@ use anyhow::Result;
 use maud::{Markup, PreEscaped, html};
 
 use super::{Mask, evidence, manifest, style, tables};
-use crate::chart::rows::figure;
+use crate::chart::drawn_rows::figure;
 use crate::replicated::judge::{ClaimAcross, Judgement, across, sentence};
 use crate::replicated::{PageRun, PageTarget, machines, picture, refute};
 use crate::table::TableLine;
@@ -25,10 +25,10 @@ pub fn machines_page(page: &PageRun) -> Result<String> {
     rows.truncate(TOLD);
     let body = html! {
         h1 { (heading) }
-        p.subject { span.grey { (subject(page, &runs)) } }
+        @if let Some(picture) = picture::picture(&rows, &runs) { (figure(&picture)) }
+        p.subject.grey { (subject(page, &runs)) }
         h2 { "Claims" }
         p.grey { "A ratio says how many times as much the second target costs, with its 95 % interval. Each claim unfolds below." }
-        @if let Some(picture) = picture::picture(&rows, &runs) { (figure(&picture)) }
         (tables::table("What each machine says to each claim", &claim_lines(&rows, &runs)))
         @for row in &rows { (unfolded(row, &runs)) }
         @if all > TOLD { p.grey { "The other claims, " (units::thousands((all - TOLD) as u64)) " of them, are in the page's manifest." } }

@@ -24,7 +24,7 @@ struct Manifest<'a> {
     /// As `--json` prints them.
     #[serde(skip_serializing_if = "Option::is_none")]
     levers: Option<&'a LeverReport>,
-    sentence: &'a str,
+    sentence: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     growth: Option<&'a [Grown]>,
 }
@@ -32,7 +32,7 @@ struct Manifest<'a> {
 /// As a text that may stand in an element `script`. `growth` is what was found of how costs grow, where that was asked.
 pub fn json(input: &PageInput<'_>, growth: Option<&[Grown]>) -> Result<String> {
     let levers = input.levers.as_ref().map(|levers| &levers.report);
-    let manifest = Manifest { run: run(input, growth)?, levers, sentence: &input.sentence, growth };
+    let manifest = Manifest { run: run(input, growth)?, levers, sentence: input.sentences.join(" "), growth };
     as_script(&manifest)
 }
 

@@ -7,8 +7,7 @@
 use anyhow::Result;
 use maud::{Markup, PreEscaped, html};
 
-use super::chart::rows::{self, RowPicture};
-use super::chart::{Chart, figures};
+use super::chart::{Chart, drawn_rows, figures};
 use super::grid::Grid;
 use super::json::ClaimJson;
 use super::levers::LeverReport;
@@ -16,11 +15,12 @@ use super::remarks::remarks;
 use super::render::Block;
 use super::run_report::RunReport;
 use super::warn::Warning;
-use super::{below, by_second, claims, notes, percentiles, sweep_chart, words};
-use kvfair_core::logins;
+use super::{below, by_second, notes, percentiles, sweep_chart, words};
 
+mod badges;
 mod bases;
 mod blocks;
+mod cost_plane;
 mod details;
 mod evidence;
 mod facts;
@@ -32,14 +32,15 @@ mod levers;
 mod machines;
 mod manifest;
 mod mask;
+mod measures;
 mod packed;
-mod ratios;
 mod reproduced;
-mod strip;
 mod style;
 mod tables;
 mod terms;
 
+pub use badges::answer_and_rest;
+pub(super) use badges::{blocks, machine, twice};
 pub use blocks::page_of_blocks;
 pub use facts::{PageFacts, facts};
 pub use growth::growth_page;
@@ -47,9 +48,8 @@ pub use history::{history_page, history_svg};
 pub use index::{IndexEntry, index};
 pub use machines::machines_page;
 pub use mask::Mask;
-use ratios::RatioPicture;
+use measures::MeasurePicture;
 pub use reproduced::reproduced_page;
-pub(super) use strip::{blocks, machine, twice};
 
 /// What a page is made of.
 pub struct PageInput<'a> {
@@ -59,7 +59,10 @@ pub struct PageInput<'a> {
     pub parts: Vec<PagePart<'a>>,
     /// The tables that the terminal prints.
     pub tables: Vec<Grid>,
-    pub sentence: String,
+    /// What heads it: the answer, in 14 words or a few more.
+    pub answer: String,
+    /// What may be said.
+    pub sentences: Vec<String>,
     /// What the job does; empty for a program.
     pub job: &'static str,
     /// What the baselines are, if any were run: "null (forgets everything)".
@@ -76,8 +79,10 @@ pub struct PageInput<'a> {
     pub results: Option<RawResults>,
     /// What levers gain, of a run of these: the part is its blocks of gains.
     pub levers: Option<LeverPage<'a>>,
-    /// Versions of a store, which stand before the ratios of targets.
+    /// Versions of a store, which stand before the pictures of targets.
     pub versions: Option<Chart>,
+    /// Of several sizes, in place of a picture for each.
+    pub series: Option<Chart>,
 }
 
 /// What stands in place of the ratios of targets.
@@ -120,8 +125,7 @@ pub fn page(input: &PageInput<'_>) -> Result<String> {
     let largest = input.largest().report;
     let (mask, run) = (input.mask, manifest::run(input, None)?);
     let body = html! {
-        (strip::top(input))
-        (terms::terms(input))
+        (badges::top(input))
         @if let Some(versions) = &input.versions {
             h2 { (versions.title) }
             (figures(versions))
@@ -131,23 +135,25 @@ pub fn page(input: &PageInput<'_>) -> Result<String> {
             None => (pictures(input)),
         }
         (swept(largest))
-        (evidence::claims(input, &run))
+        (badges::findings(input))
+        (costs(input))
+        (latencies(largest)?)
+        (seconds(largest))
         h2 { "Targets" }
         @for grid in &input.tables {
             (tables::table(if grid.title.is_empty() { "Medians over the blocks" } else { &grid.title }, &grid.lines))
         }
         (below(largest))
-        (latencies(largest)?)
-        (seconds(largest))
-        @if !input.next.is_empty() { p { (logins::hidden(&input.next, &[])) } }
+        (badges::again(input))
+        (terms::terms(input))
+        (evidence::claims(input, &run))
         (details::details(input)?)
         @if let Some(bases) = bases::json(input)? {
             script type="application/json" id="bases" { (PreEscaped(bases)) }
         }
         script type="application/json" id="manifest" { (PreEscaped(manifest::json(input, None)?)) }
     };
-    let subject = words::subject(largest.records);
-    let subject = subject.split(" · ").next().unwrap_or_default();
+    let subject = words::job_and_size(largest.records);
     let title = match &input.levers {
         Some(seen) => format!("kvfair: levers of {}, {subject}", seen.report.base),
         None => format!("kvfair: {subject}"),
@@ -165,46 +171,35 @@ pub fn without_results(why: &str) -> String {
     style::document("kvfair: no results", &Mask::default().applied(&body.into_string()))
 }
 
-/// The first picture of a page, as a file of its own: seconds, or CPU where the heading speaks of that. Nothing where
-/// no target has a number.
-pub fn ratios_svg(heading: &str, part: &PagePart<'_>) -> Option<String> {
-    let leads_with_cpu = claims::leads_with_cpu(&part.report.rows, &part.report.standings);
-    let (seconds, cpu) = (ratios::of_seconds(part), ratios::of_cpu(part));
-    let first = if leads_with_cpu { cpu.or(seconds) } else { seconds.or(cpu) };
-    let (_, picture) = ratios::on_one_axis(vec![first?]).pop()?;
-    Some(rows::document(heading, picture))
+/// The first picture of a page, as a file of its own. Nothing where no target has a number.
+pub fn measure_svg(heading: &str, part: &PagePart<'_>) -> Option<String> {
+    let first = measures::pictures(part).into_iter().next()?;
+    Some(drawn_rows::document(heading, first.picture))
 }
 
-/// Times and CPU as ratios, first what the heading speaks of first; then memory and disk, which the page's script shows
-/// when they are chosen.
+/// A picture for each measure: the page's script shows the chosen one. Of a sweep the charts show each point.
 fn pictures(input: &PageInput<'_>) -> Markup {
-    // What the heading speaks of first; that of several sizes speaks of how times grow.
-    let leads_with_cpu = |part: &PagePart<'_>| {
-        input.parts.len() == 1 && claims::leads_with_cpu(&part.report.rows, &part.report.standings)
-    };
-    // Of a sweep each point is compared by itself: the charts show them.
-    let whole = || input.parts.iter().filter(|part| part.report.points.is_empty());
-    let costs = whole().flat_map(|part| {
-        let (seconds, cpu) = (ratios::of_seconds(part), ratios::of_cpu(part));
-        let all = if leads_with_cpu(part) { [cpu, seconds] } else { [seconds, cpu] };
-        all.into_iter().flatten()
-    });
-    let costs: Vec<RatioPicture> = costs.collect();
-    let bytes: Vec<RatioPicture> = whole().flat_map(ratios::of_bytes).collect();
-    let has_costs = !costs.is_empty();
-    let costs = ratios::on_one_axis(costs).into_iter().map(|(measure, picture)| (measure, picture, false));
-    let bytes = ratios::on_one_axis(bytes).into_iter().map(|(measure, picture)| (measure, picture, has_costs));
-    let all: Vec<(&str, RowPicture, bool)> = costs.chain(bytes).collect();
-    html! {
-        @for (place, (measure, picture, is_more)) in all.iter().enumerate() {
-            section data-measure=(measure) data-more=[is_more.then_some("")] {
-                h2 { (picture.title) }
-                (rows::figure(picture))
-            }
-            @if place == 0 { (strip::evidence(input)) }
-        }
-        @if all.is_empty() { (strip::evidence(input)) }
+    if let Some(series) = input.series.as_ref().filter(|series| !series.plots.is_empty()) {
+        return figures(series);
     }
+    let whole = input.parts.iter().filter(|part| part.report.points.is_empty());
+    let all: Vec<MeasurePicture> = whole.flat_map(measures::pictures).collect();
+    let first = all.first().map_or("", |first| first.measure);
+    html! {
+        @for MeasurePicture { measure, picture } in &all {
+            section data-measure=(measure) data-more=[(*measure != first).then_some("")] {
+                h2 { (picture.title) }
+                (drawn_rows::figure(picture))
+            }
+        }
+    }
+}
+
+/// What speed costs in memory, of a run of one size.
+fn costs(input: &PageInput<'_>) -> Markup {
+    let [part] = input.parts.as_slice() else { return html! {} };
+    let chart = if input.levers.is_some() { Chart::default() } else { cost_plane::chart(part.report) };
+    charted("Time against memory", "", &chart)
 }
 
 /// What the terminal says below its table.

@@ -49,7 +49,7 @@ for (const part of location.hash.slice(1).split(',')) {
 }
 const sections = [...document.querySelectorAll('section[data-measure]')];
 const measures = [...new Set(sections.map((one) => one.dataset.measure))];
-const isMore = (one) => one.dataset.more !== undefined;
+const tabs = [];
 const embedded = document.getElementById('bases');
 const bases = embedded ? JSON.parse(embedded.textContent) : [];
 const columns = [];
@@ -63,7 +63,20 @@ for (const table of document.querySelectorAll('table.sorted'))
     });
     columns.push({ head, base, rows });
   }
+const ratios = [];
+for (const base of bases)
+  for (const row of document.querySelectorAll(`section[data-measure="${base.measure}"] g[data-row]`)) {
+    const texts = [...row.querySelectorAll('.ratio text')];
+    const place = base.targets.indexOf(row.dataset.row);
+    if (place >= 0 && texts.length) ratios.push({ texts, best: texts.map((one) => one.textContent), base, place });
+  }
 const compare = () => {
+  for (const { texts, best, base, place } of ratios) {
+    const [ratio] = (base.cells[base.targets.indexOf(state.base)]?.[place] ?? '-').split(', ');
+    const [number, interval] = ratio.split(' [');
+    const chosen = [number, interval ? '[' + interval : ''];
+    texts.forEach((one, at) => (one.textContent = base.targets.includes(state.base) ? chosen[at] : best[at]));
+  }
   for (const { head, base, rows } of columns) {
     const place = base.targets.indexOf(state.base);
     const text = place < 0 ? base.heading : base.before + ' ' + state.base;
@@ -81,8 +94,8 @@ const compare = () => {
 };
 const apply = () => {
   compare();
-  for (const one of sections)
-    one.hidden = state.measure === '' ? isMore(one) : !['all', one.dataset.measure].includes(state.measure);
+  for (const one of sections) one.hidden = one.dataset.measure !== (state.measure || measures[0]);
+  for (const one of tabs) one.setAttribute('aria-pressed', one.value === (state.measure || measures[0]));
   const words = state.filter.toLowerCase();
   for (const row of document.querySelectorAll('tr.row'))
     row.hidden = !row.cells[0].textContent.toLowerCase().includes(words);
@@ -93,27 +106,29 @@ const choose = () => {
   history.replaceState(null, '', told.length ? '#' + told.join(',') : location.pathname + location.search);
   apply();
 };
-if (!['all', ...measures].includes(state.measure)) state.measure = '';
+if (!measures.includes(state.measure)) state.measure = '';
 if (measures.length > 1) {
-  const label = add('label', 'Measure ', sections[0]);
-  const select = document.createElement('select');
-  const called = (name) => (name === 'cpu' ? 'CPU' : name);
-  const usual = new Set(sections.filter((one) => !isMore(one)).map((one) => called(one.dataset.measure)));
-  select.append(new Option([...usual].join(' and '), ''));
-  for (const name of [...measures, ...(sections.some(isMore) ? ['all'] : [])])
-    select.append(new Option(called(name), name));
-  select.value = state.measure;
-  select.addEventListener('change', () => {
-    state.measure = select.value;
-    choose();
-  });
-  label.append(select);
+  const bar = document.createElement('div');
+  bar.className = 'tabs';
+  for (const name of measures) {
+    const tab = document.createElement('button');
+    tab.type = 'button';
+    tab.value = name;
+    tab.textContent = name === 'cpu' ? 'CPU' : name;
+    tab.addEventListener('click', () => {
+      state.measure = name === measures[0] ? '' : name;
+      choose();
+    });
+    tabs.push(tab);
+    bar.append(tab);
+  }
+  sections[0].before(bar);
 }
 const first = document.querySelector('table.sorted');
 const possible = bases.length ? bases[0].targets.slice(0, bases[0].cells.length) : [];
 if (!possible.includes(state.base)) state.base = '';
 if (possible.length) {
-  const label = add('label', 'In tables compare with ', first.closest('div.scroll'));
+  const label = add('label', 'Compare with ', first.closest('div.scroll'));
   const select = document.createElement('select');
   select.append(new Option('the best', ''));
   for (const name of possible) select.append(new Option(name, name));
@@ -123,6 +138,19 @@ if (possible.length) {
     choose();
   });
   label.append(select);
+  for (const cell of first.querySelectorAll('tr.row th')) {
+    if (!possible.includes(cell.textContent)) continue;
+    const button = document.createElement('button');
+    button.type = 'button';
+    button.title = 'compare with this target';
+    button.append(...cell.childNodes);
+    cell.append(button);
+    button.addEventListener('click', () => {
+      state.base = state.base === cell.textContent ? '' : cell.textContent;
+      select.value = state.base;
+      choose();
+    });
+  }
 }
 if (first && first.querySelectorAll('tr.row').length > 3) {
   const label = add('label', 'Filter targets ', first.closest('div.scroll'));
@@ -152,6 +180,20 @@ for (const code of document.querySelectorAll('code.command')) {
     ),
   );
   code.after(' ', button);
+}
+const manifest = document.getElementById('manifest');
+const again = document.querySelector('p.again');
+if (manifest && again) {
+  const button = document.createElement('button');
+  button.type = 'button';
+  button.textContent = 'Download JSON';
+  button.addEventListener('click', () => {
+    const link = document.createElement('a');
+    link.href = URL.createObjectURL(new Blob([manifest.textContent], { type: 'application/json' }));
+    link.download = 'kvfair.json';
+    link.click();
+  });
+  again.append(' ', button);
 }
 const ROWS = 200;
 const unpack = async (table) => {

@@ -4,7 +4,7 @@
 use maud::{Markup, html};
 
 use super::{Mask, style, tables};
-use crate::chart::rows::figure;
+use crate::chart::drawn_rows::figure;
 use crate::reproduce::picture::picture;
 use crate::reproduce::text::{capital, notes, table};
 use crate::reproduce::{Declined, JudgedSentence, Judgement, PostReport, headline};
@@ -13,12 +13,13 @@ use crate::reproduce::{Declined, JudgedSentence, Judgement, PostReport, headline
 pub fn reproduced_page(reports: &[PostReport], declined: &[Declined]) -> String {
     let body = html! {
         h1 { (headline(reports)) }
+        @for report in reports { (post(report)) }
+        h2 { "All posts" }
         p.grey {
             "Each post's table beside the same question today. A sentence is still so where today's run claims it, \
              reversed where it claims the opposite, and cannot be told where the noise or the interval allows neither."
         }
         (summary(reports))
-        @for report in reports { (post(report)) }
         h2 { "Mentioned by the posts and not measured" }
         ul { @for one in declined { li { b { (one.what) } ": " (one.why) } } }
     };
@@ -58,12 +59,12 @@ fn post(report: &PostReport) -> Markup {
         section id=(format!("post-{}", report.number)) {
             h2 { (report.number) " " (report.title) }
             p.grey { (report.author) ", " (report.date) ", " a href=(report.address) { (report.address) } }
-            h3 { "Sentences" }
-            ul { @for one in &report.sentences { li { (sentence(one)) } } }
             @if let Some(picture) = picture(report) {
                 h3 { "Ratios, then and today" }
                 (figure(&picture))
             }
+            h3 { "Sentences" }
+            ul { @for one in &report.sentences { li { (sentence(one)) } } }
             h3 { "Table" }
             (tables::table(&caption, &table(report)))
             ul { @for note in notes(report) { li { (note) } } }
