@@ -174,7 +174,7 @@ fn what_is_not_separated_from_the_first_is_said_first() {
             }
         }
     });
-    assert_eq!(heading(&page), "redis and redis+unix are not separated: 0.88 to 0.89 s.");
+    assert_eq!(heading(&page), "redis and redis+unix are not separated: 0.88-0.89 s.");
     let told = one_line(&findings(&page));
     let (first, rest) = told.split_once(". ").expect("two sentences");
     // Their interval is wider than the noise floor.

@@ -18,7 +18,7 @@ def took(run, name, text):
 
 
 def first(run, match, state):
-    """"a finished first: 0.89 s", "a and b are tied for first: 0.89 s", "a and 3 others are not separated: 0.5 to 0.9 s"."""
+    """"a finished first: 0.89 s", "a and b are tied for first: 0.89 s", "a and 3 others are not separated: 0.5-0.9 s"."""
     best, beside, how, took_it = match.groups()
     standing, faults = group_in(run, state, best)
     if faults:
@@ -34,7 +34,7 @@ def first(run, match, state):
     said = "tied" if "tied" in how else "not separated" if "separated" in how else "alone"
     faults += [] if said == expected else [f"by the records {best} is {expected}"]
     last = [name for name in names if name in others][-1:]
-    low, _, high = took_it.rpartition(" to ")
+    low, _, high = took_it.rpartition("-")
     unit = " requests/s" if took_it.endswith("requests/s") else " s"
     if low:
         scale = re.search(r"(?: [kM])?(?: requests/s| s)$", high)[0] if not re.search(r" [kM]$", low) else unit
@@ -146,7 +146,7 @@ TOOK = rf"({NUMBER}(?: [kM])? requests/s|{NUMBER} s)"
 RATE = rf"({NUMBER}(?: [kM])?)"
 RULES = [
     (rf"({NAME})(?: and ({NAME}|\d+ others))? (finished first|served most|are tied for first|are not separated): "
-     rf"((?:{NUMBER}(?: [kM])? to )?{NUMBER}(?:(?: [kM])? requests/s| s))", first),
+     rf"((?:{NUMBER}(?: [kM])?-)?{NUMBER}(?:(?: [kM])? requests/s| s))", first),
     (rf"(Best server|Next): ({NAME}), {TOOK} \((≥|about )?({NUMBER})x\)", behind),
     (rf"({NAME}) finished in {TOOK}", alone),
     (rf"({NAME}) counted everything at once in {TOOK}", at_once),

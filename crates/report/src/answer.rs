@@ -136,12 +136,12 @@ fn behind(group: &[&Row], standing: &Standing<'_>) -> Option<String> {
     Some(format!("{words}: {}, {} ({ratio}).", row.target, took(row)))
 }
 
-/// "0.51 to 0.89 s", from the best to the last of these.
+/// "0.51-0.89 s", from the best to the last of these.
 fn range(rows: &[&Row]) -> String {
     let ends = [rows.first(), rows.last()].map(|row| row.map_or_else(String::new, |row| took(row)));
     let [from, to] = &ends;
     let unit = to.rfind(|letter: char| letter.is_ascii_digit()).map_or("", |at| &to[at + 1..]);
-    if from == to { to.clone() } else { format!("{} to {to}", from.trim_end_matches(unit)) }
+    if from == to { to.clone() } else { format!("{}-{to}", from.trim_end_matches(unit)) }
 }
 
 /// "0.51 s", "52 k requests/s".
