@@ -277,6 +277,8 @@ fn wrong_answers_have_no_place_on_the_axis() {
     });
     said.exits(4);
     assert_eq!(heading(&page), "redis gave wrong answers.");
+    said.shows("answers: right in ");
+    assert!(!said.out.contains("the same from every target"), "{}", said.out);
     says(&page, &["is-bad\"><summary>✗ wrong answers</summary>"]);
     says(&page, &["FAILED: wrong answers from redis.", "no number, so no place on the axis", "expected 1, found 2"]);
     says(&page, &["class=\"reason bad\"", "k&lt;1&gt;"]);

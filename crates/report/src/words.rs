@@ -367,8 +367,11 @@ pub fn answer(records: &[Record], whole: bool) -> Block {
     if !whole {
         let checked = records.iter().filter(|record| record.verdict != Verdict::Baseline);
         let right = checked.clone().filter(|record| matches!(record.verdict, Verdict::Right(_))).count();
-        let [right, all] = [right, checked.count()].map(|count| units::thousands(count as u64));
-        return Block::Paragraph(format!("answers: the same from every target, right in {right} of {all} trials"));
+        let all = checked.count();
+        // Where one is wrong, or did not come to its end, they are not the same.
+        let same = if right == all { "the same from every target, " } else { "" };
+        let [right, all] = [right, all].map(|count| units::thousands(count as u64));
+        return Block::Paragraph(format!("answers: {same}right in {right} of {all} trials"));
     }
     let of = match record.run.seeds.data.is_empty() {
         true => String::new(),
