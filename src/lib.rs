@@ -3,7 +3,6 @@
 
 pub mod cli;
 pub mod harness;
-pub mod jobs;
 pub mod loadgen;
 pub mod protocol;
 pub mod scheduler;
@@ -11,5 +10,6 @@ pub mod stores;
 
 pub use kvfair_core as model;
 pub use kvfair_draw as draw;
+pub use kvfair_jobs as jobs;
 pub use kvfair_report as report;
 pub use kvfair_stats as stats;

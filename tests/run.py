@@ -1,8 +1,8 @@
 """What `./test` runs and reports.
 
-run.py tests [--profile NAME] [--only BINARY,...] [--install COMMAND] [ARGUMENT...]
+run.py tests [--profile NAME] [--only BINARY,...] [--install COMMAND] [--beside-real NAME COMMAND] [ARGUMENT...]
     builds the test binaries with their lints while the command installs what they need, and runs them one after
-    another with these arguments of libtest
+    another with these arguments of libtest; a part of that name beside `real`
 run.py part NAME COMMAND...
     runs a command, whose output may have lines of tests as libtest prints them
 run.py report [--timings]
@@ -31,6 +31,7 @@ PROCESSORS = os.cpu_count()
 # `alone` measure time or load the machine.
 THREADS = {
     "kvfair_draw": PROCESSORS, "kvfair_stats": PROCESSORS, "campaigns": 1, "kvfair_core": PROCESSORS,
+    "kvfair_jobs": PROCESSORS,
     "kvfair_report": PROCESSORS, "kvfair": PROCESSORS,
     "quick": 3 * PROCESSORS // 2, "real": 3 * PROCESSORS, "alone": 1,
 }
@@ -95,12 +96,15 @@ def tests(*arguments):
         profile, arguments = arguments[1], arguments[2:]
     if arguments[:1] == ["--only"]:
         only, arguments = arguments[1], arguments[2:]
-    installing = None
+    installing = beside = None
     if arguments[:1] == ["--install"]:
         # Installing waits for the network most of its time, and building for the processors.
         installing = threading.Thread(target=part, args=("install", "sh", "-c", arguments[1]))
         arguments = arguments[2:]
         installing.start()
+    if arguments[:1] == ["--beside-real"]:
+        beside = threading.Thread(target=part, args=(arguments[1], "sh", "-c", arguments[2]))
+        arguments = arguments[3:]
     print("\n== build and lints", flush=True)
     binaries = timed("build and lints", lambda: build(profile))
     if installing:
@@ -108,6 +112,10 @@ def tests(*arguments):
     for name in filter(lambda name: name in binaries, only.split(",")):
         # libtest tells times with its unstable options only.
         options = ["-Z", "unstable-options", "--report-time", "--test-threads", str(THREADS[name])]
+        if beside and name == "alone":
+            beside.join()
+        if beside and name == "real":
+            beside.start()
         part(name, binaries[name], *options, *arguments, RUSTC_BOOTSTRAP="1", KVFAIR_NOT_RUN=str(NOT_RUN))
 
 

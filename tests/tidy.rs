@@ -48,7 +48,7 @@ const KNOW_NO_STORE: &[&str] = &["model", "draw", "jobs", "loadgen", "harness", 
 /// Files that may hold `unsafe`, each with the reason beside it.
 const MAY_BE_UNSAFE: &[&str] = &[
     // Merging is most of what the job itself costs: on the instructions of the processor that is here.
-    "src/jobs/merge/structure.rs",
+    "crates/jobs/src/merge/structure.rs",
     "src/harness/process.rs",
     // Which pages of a file are cached: no crate that is here has a function for it.
     "src/harness/page_cache.rs",

@@ -3,8 +3,8 @@
 use super::getset::data;
 use super::keyed::KeyedJob;
 use super::{EndState, JobKind, Part, Reading, Requests, Writing, asked_once};
-use crate::model::load::Keys;
-use crate::model::trial::Via;
+use kvfair_core::load::Keys;
+use kvfair_core::trial::Via;
 
 pub static SESSIONS: JobKind = JobKind {
     name: "sessions",

@@ -406,7 +406,7 @@ mod tests {
 
     use super::*;
     use crate::harness::plan::tests::plan;
-    use crate::jobs::tests::Text;
+    use crate::jobs::Text;
 
     #[test]
     fn pairs_beyond_the_limit_become_the_same_profiles() {

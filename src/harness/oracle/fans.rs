@@ -269,7 +269,7 @@ impl Fans {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::jobs::tests::Text;
+    use crate::jobs::Text;
     use crate::model::fans::FansSettings;
     use crate::model::op::KeyList;
     use crate::model::trial::Verify;

@@ -149,7 +149,7 @@ impl ExpectedScores {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::jobs::tests::Text;
+    use crate::jobs::Text;
     use crate::model::trial::Verify;
 
     fn replayed(messages: &[&str], sample: &mut Sample) -> Result<(ExpectedScores, Counts), InputFault> {

@@ -206,7 +206,7 @@ pub(super) fn units_of(message: &str, unit: NgramUnit) -> (Vec<&str>, &'static s
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::jobs::tests::Text;
+    use crate::jobs::Text;
     use crate::model::trial::Verify;
 
     /// All that a replay tells, whose memory takes so many terms.

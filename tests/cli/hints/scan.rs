@@ -16,7 +16,7 @@ const OWN_TESTS: &str = "\n#[cfg(test)]\nmod ";
 const ENOUGH: usize = 12;
 const LEAST: usize = 6;
 /// Functions whose last argument is a hint, and where they are called.
-const TAKE_HINTS: &[(&str, &str)] = &[("src/jobs/input", "fault("), ("src/cli/refusals.rs", "refused(")];
+const TAKE_HINTS: &[(&str, &str)] = &[("crates/jobs/src/input", "fault("), ("src/cli/refusals.rs", "refused(")];
 
 /// A hint as it stands in the sources, with placeholders in braces.
 struct Hint {

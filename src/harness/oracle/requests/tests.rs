@@ -249,7 +249,7 @@ fn of_a_store_that_is_only_read_nothing_is_drawn_beforehand() {
         let settings = settings("getset", 64);
         let load = Load { read_only, ..settings.load.clone().unwrap_or_default() };
         let settings = JobSettings { load: Some(load), units: Some(30), ..settings };
-        let source = crate::jobs::tests::Text(String::new());
+        let source = crate::jobs::Text(String::new());
         let counts = ExpectedRequests.replay(&source, &settings, &mut Sample::new(Verify::Full)).expect("no input");
         assert_eq!((counts.units, counts.asking_units, counts.ops), (30, 30, 30));
         counts.drawn.expect("it is drawn")

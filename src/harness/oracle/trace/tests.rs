@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use super::*;
 use crate::harness::oracle::tests::{KnownStore, in_words};
-use crate::jobs::tests::Text;
+use crate::jobs::Text;
 
 /// Time, key, its size, bytes of the value, client, operation, time to live.
 const ROWS: &str = "0,a,1,100,1,get,0\n1,a,1,200,1,set,0\n2,b,1,50,1,set,60\n3,b,1,50,1,get,0\n4,c,1,700,1,add,0\n\
