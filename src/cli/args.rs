@@ -386,7 +386,7 @@ pub struct Levers {
     #[arg(required_unless_present = "exec")]
     pub store: Option<String>,
     /// Only these levers, by name: transport, via, cache (client-cache where the store has a cache of its own),
-    /// clients, depth, processors, or a setting of the store (`kvfair stores`) [default: all that it has]
+    /// clients, depth, processors, or a setting of the store (`kvfair stores`); or one value: depth=16 [default: all]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub levers: Vec<String>,
     #[command(flatten)]

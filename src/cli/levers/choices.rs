@@ -46,6 +46,11 @@ enum Change {
 }
 
 impl Lever {
+    /// Whether `--levers` means this value by that name: it is the lever's, or the value's own.
+    fn is_called(&self, value: &LeverValue, name: &str) -> bool {
+        name == self.name || name == value.words
+    }
+
     /// It is of the store or of the way to it, not of what the job asks.
     pub fn is_of_any_job(&self) -> bool {
         matches!(self.values[0].change, Change::Transport(_) | Change::Cache(_) | Change::Setting(..))
@@ -286,7 +291,8 @@ fn processors(base: &Chosen) -> Lever {
     Lever { values, ..lever_named(PROCESSORS) }
 }
 
-/// Those that were asked for, in the order in which they are known; all where none was.
+/// Those that were asked for by name, or by one of their values ("depth=16"), in the order in which they are known; all
+/// where none was.
 pub fn asked_for(
     ground: &Ground<'_>,
     (levers, mut left_out): (Vec<Lever>, Vec<UntriedLever>),
@@ -300,7 +306,7 @@ pub fn asked_for(
         return usage(format!("{store} has no lever for {what}{why}"));
     }
     for name in names {
-        if levers.iter().any(|lever| lever.name == *name) {
+        if levers.iter().any(|lever| lever.values.iter().any(|value| lever.is_called(value, name))) {
             continue;
         }
         return match left_out.iter().find(|lever| lever.name == *name) {
@@ -308,8 +314,16 @@ pub fn asked_for(
             None => usage(format!("--levers {name}: {store} has no such lever for {what}\nhint: it has {has}")),
         };
     }
-    let (asked, others): (Vec<Lever>, Vec<Lever>) =
-        levers.into_iter().partition(|lever| names.is_empty() || names.contains(&lever.name));
+    let is_asked =
+        |lever: &Lever, value: &LeverValue| names.is_empty() || names.iter().any(|name| lever.is_called(value, name));
+    let (asked, others): (Vec<Lever>, Vec<Lever>) = levers
+        .into_iter()
+        .map(|lever| {
+            let values: Vec<LeverValue> =
+                lever.values.iter().filter(|value| is_asked(&lever, value)).cloned().collect();
+            Lever { values, ..lever }
+        })
+        .partition(|lever| !lever.values.is_empty());
     let reason = "not asked for".to_string();
     left_out.extend(others.into_iter().map(|lever| UntriedLever { name: lever.name, reason: reason.clone() }));
     Ok((asked, left_out))
