@@ -98,8 +98,8 @@ fn batch_engines() -> String {
 fn golden_table_of_warnings_is_that_of_the_program() {
     let lines = warn::kinds().map(|(id, when)| format!("| `{id}` | {} |\n", cell(when)));
     let table = format!("| name | shown if |\n|---|---|\n{}", lines.collect::<String>());
-    let about = "A warning names what was seen and what to do about it. `--no-warn NAME` hides it. kvfair prints at most three,\n\
-        the most important first; `--wide` prints all.\n\n";
+    let about = "A warning names what was seen and what to do about it. `--no-warn NAME` hides it. A terminal shows\n\
+        the most important ones, a line each; `--wide` shows all.\n\n";
     is_generated("docs/warnings.md", "Warnings", &format!("{about}{table}"));
 }
 

@@ -17,7 +17,9 @@ mkdir "$place/work" "$place/home"
 look=()
 [ "$1" = release ] || look=(run ngrams --messages 50 --blocks 1 ram redis postgres)
 code=0
-(cd "$place/work" && env -i HOME="$place/home" PATH="$bin:/usr/sbin:/usr/bin:/sbin:/bin" kvfair ${look[@]+"${look[@]}"}) >"$place/table" || code=$?
+kvfair() { (cd "$place/work" && env -i HOME="$place/home" PATH="$bin:/usr/sbin:/usr/bin:/sbin:/bin" kvfair "$@"); }
+kvfair ${look[@]+"${look[@]}"} || code=$?
+kvfair show --wide >"$place/table" || true
 cat "$place/table"
 for row in redis postgres; do
     # On a slow machine it may be left out of a first look, which its row says.

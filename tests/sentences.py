@@ -4,6 +4,8 @@
 sentences.py RECORDS.jsonl SHOWN.txt
     computes medians, ratios and intervals from the records by docs/method.md and docs/statistics.md, and prints each
     sentence and cell that does not agree with them; 1 where there is one
+sentences.py --brief RECORDS.jsonl SHOWN.txt
+    the same of what is shown without `--wide`, where not all claims are told and lines are cut
 sentences.py --posts SHOWN.txt RECORDS.jsonl [RECORDS.jsonl ...]
     the same of what `kvfair reproduce` shows, a file of records for each post
 sentences.py --self-test RECORDS.jsonl SHOWN.txt [RECORDS.jsonl SHOWN.txt ...]
@@ -42,7 +44,7 @@ from written import NUMBER  # noqa: E402
 # Sentences with digits that tell no measured number: commands, and what is no number of this run.
 UNMEASURED = [
     r"next(, .+)?: kvfair .*",
-    r"more warnings \(--wide\): [\w, -]+",
+    r"more \(--wide\): [\w, -]+",
     r"left out: [^:]+: [^\d]+",
 ]
 RULES = claims.RULES + answer.RULES + others.RULES + around.WARNINGS + around.FOOT + [
@@ -59,7 +61,9 @@ GROUP = re.compile(rf"(one value at a time|without a cache|in memory only, so it
 class Report:
     """What was looked at, and what does not agree."""
 
-    def __init__(self):
+    def __init__(self, is_brief=False):
+        # Not all claims and rows are shown.
+        self.is_brief = is_brief
         self.cells, self.sentences, self.faults, self.skipped = 0, 0, [], collections.Counter()
 
     def cell(self, what, faults):
@@ -166,13 +170,22 @@ def prepared(records):
     return run
 
 
-def check(run, text):
+# Ends a line of which words are left out.
+CUT = " ..."
+
+
+def check_brief(run, text):
+    """The report of what is shown without `--wide`."""
+    return check(run, "".join(line for line in text.splitlines(True) if not line.rstrip("\n").endswith(CUT)), True)
+
+
+def check(run, text, is_brief=False):
     """The report of a page."""
     if isinstance(run, found.Findings):
         report = Report()
         found.check(report, run, text)
         return report
-    report, state, page = Report(), State(), Page(text)
+    report, state, page = Report(is_brief), State(), Page(text)
     if run.levers:
         report.guard("levers", others.check_levers, run.levers, page)
     else:
@@ -186,7 +199,7 @@ def check(run, text):
     for sentence in page.sentences():
         check_sentence(report, run, sentence, state)
     is_ranked = any(dict(table.heading).get("rank") for table in page.tables)
-    if is_ranked and len(run.blocks) >= CLAIM_BLOCKS and run.controls:
+    if not is_brief and is_ranked and len(run.blocks) >= CLAIM_BLOCKS and run.controls:
         report.fact("the verdict", judged(claims.unsaid, run, state))
     return report
 
@@ -256,10 +269,12 @@ def main(arguments):
             report = Report()
             posts.check(report, file.read(), arguments[2:])
         return told(report, arguments[1])
+    is_brief = arguments[:1] == ["--brief"]
+    arguments = arguments[is_brief:]
     if len(arguments) != 2:
         sys.exit(__doc__)
     with open(arguments[1], encoding="utf-8") as file:
-        report = check(prepared(read(arguments[0])), file.read())
+        report = (check_brief if is_brief else check)(prepared(read(arguments[0])), file.read())
     return told(report, arguments[0])
 
 

@@ -199,7 +199,7 @@ fn of_one_size(
     let parts = vec![PagePart { title: String::new(), report: &report }];
     let (answer, sentences) = match &found.heading {
         Some(heading) => page::answer_and_rest(heading),
-        None => (answer::answer(&report), sentences(&report)),
+        None => (answer::heading(&report), sentences(&report)),
     };
     page::page(&PageInput {
         tables: found.tables.into_iter().chain(tables).collect(),

@@ -23,11 +23,13 @@ use crate::report::render::{self, Block, Medium, OutputForm, Shown, Statement};
 use crate::report::run_report::{Detail, RunReport};
 use crate::report::sizes::{self, SizedReport};
 use crate::report::table::{self, Ranks, TableColumns};
+use crate::report::to_know::{self, Fact};
 use crate::report::trials::{self, Trial};
 use crate::report::versions::{self, VersionsShown};
+use crate::report::warn::{self, Warning};
 use crate::report::{
-    ahead, alike, answer, batch, below, claims, columns, costs, exit, json, next, notes, remarks, store_stats, sweep,
-    warn, whole, words,
+    ahead, alike, answer, batch, below, claims, columns, costs, exit, first_look, json, next, notes, remarks,
+    store_stats, sweep, whole, words,
 };
 use crate::stats::parallel;
 use crate::stores::{self, Adapter};
@@ -160,12 +162,18 @@ impl RunShown<'_> {
         trials::trials(self.report.records, self.report.ahead, self.report.is_swept)
     }
 
-    /// A table of targets; of a sweep one for each part of the job and measure, and what is to be said of them.
+    /// A table of targets, in a first look the best ones; of a sweep one for each part of the job and measure, and what
+    /// is to be said of them.
     fn tables(&self, medium: Medium) -> Vec<Block> {
         let RunShown { report, look } = self;
         if !report.is_swept {
             let ranks = if medium == Medium::Page { Ranks::InAColumn } else { Ranks::BeforeNames };
             let columns = if look.wide { TableColumns::All } else { TableColumns::Usual };
+            if report.is_first_look() && is_brief(look, medium) {
+                let (best, others) = first_look::best_of_each_kind(&report.rows);
+                let lines = table::lines(&best, TableColumns::Six, ranks);
+                return vec![Block::Table(Grid::of(lines)), Block::Remarks(others)];
+            }
             let lines = table::lines(&report.rows, columns, ranks);
             return vec![fitted(look.wide, Grid::of(lines))];
         }
@@ -196,9 +204,11 @@ impl Shown for RunShown<'_> {
             return Ok(all(report, &self.trials()?));
         }
         let is_many = costs::is_many(report.records);
-        let warned = || warn::printed(&warn::warnings(report), &look.no_warn, look.wide);
-        let (sentence, warned) = parallel::both(is_many, || sentence(report), warned);
-        around(report, look, (medium, self.tables(medium)), warned, (answer::answer(report), sentence))
+        let is_brief = is_brief(look, medium);
+        let said = || if is_brief { facts(report) } else { vec![Fact::new(CLAIMS, sentence(report))] };
+        let (said, warnings) = parallel::both(is_many, said, || warn::warnings(report));
+        let told = Around { answer: answer::answer(report), warnings, said };
+        around(report, look, medium, self.tables(medium), told)
     }
 
     fn csv(&self) -> Result<String> {
@@ -236,8 +246,8 @@ pub fn sentence(report: &RunReport<'_>) -> String {
     if !report.points.is_empty() {
         return claims::doubted(standings, sweep::sentences(&report.points).join(" "));
     }
-    let sentences = [claims::sentence(rows, standings), batch::sentence(rows, standings), of_size(report)];
-    sentences.into_iter().filter(|one| !one.is_empty()).collect::<Vec<_>>().join(" ")
+    let sentences = [claims::sentence(rows, standings)].into_iter().chain(others(report));
+    sentences.filter(|one| !one.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
 /// The same one by one, without what the noise forbids.
@@ -245,15 +255,40 @@ pub fn sentences(report: &RunReport<'_>) -> Vec<String> {
     if !report.points.is_empty() {
         return sweep::sentences(&report.points);
     }
-    let (rows, standings) = (&report.rows, &report.standings);
-    let others = [batch::sentence(rows, standings), of_size(report)];
-    claims::sentences(rows, standings).into_iter().chain(others.into_iter().filter(|one| !one.is_empty())).collect()
+    claims::sentences(&report.rows, &report.standings).into_iter().chain(others(report)).collect()
 }
 
+/// What is said of batch engines, and of the larger trials of a first look.
+fn others(report: &RunReport<'_>) -> Vec<String> {
+    let of_batch = batch::sentence(&report.rows, &report.standings);
+    [of_batch].into_iter().filter(|one| !one.is_empty()).chain(of_size(report)).collect()
+}
+
+/// What a terminal shows of it: what the answer and the table do not tell already.
+fn facts(report: &RunReport<'_>) -> Vec<Fact> {
+    let claimed = match report.points.is_empty() {
+        true => to_know::claimed_beside_time(&report.rows, &report.standings),
+        false => sweep::sentences(&report.points),
+    };
+    let of_batch = batch::sentence(&report.rows, &report.standings);
+    let of_size = of_size(report).into_iter().map(|sentence| Fact::new("size", sentence));
+    let claimed = claimed.into_iter().map(|sentence| Fact::new(CLAIMS, sentence));
+    of_size.chain(claimed).chain([Fact::new("batch engines", of_batch)]).collect()
+}
+
+/// What sentences about differences are called where they are not shown.
+pub const CLAIMS: &str = "claims";
+
 /// What the larger trials of a first look tell.
-fn of_size(report: &RunReport<'_>) -> String {
+fn of_size(report: &RunReport<'_>) -> Vec<String> {
     let full = report.ahead.first().and_then(|record| jobs::find(&record.job.name)).map(|kind| kind.default_units);
-    full.map_or_else(String::new, |full| ahead::sentence(&report.rows, report.ahead, full, &report.standings.noise))
+    let noise = &report.standings.noise;
+    full.map_or_else(Vec::new, |full| ahead::sentences(&report.rows, report.ahead, full, noise))
+}
+
+/// Whether a reader of a terminal is shown the answer, the table, what to know in three lines, and the next command.
+pub fn is_brief(look: &Look, medium: Medium) -> bool {
+    medium != Medium::Page && !look.wide
 }
 
 /// A line a trial, however long.
@@ -262,35 +297,79 @@ pub fn all(report: &RunReport<'_>, trials: &[Trial]) -> Vec<Block> {
     vec![Block::Headline(headline(report)), Block::WideTable(table)]
 }
 
-/// What stands above and below the tables of a run: first its answer.
+/// What stands around the tables of a run.
+pub struct Around {
+    pub answer: String,
+    pub warnings: Vec<Warning>,
+    pub said: Vec<Fact>,
+}
+
+/// The tables of a run and what stands above and below them: first its answer.
 pub fn around(
     report: &RunReport<'_>,
     look: &Look,
-    (medium, tables): (Medium, Vec<Block>),
-    warned: Vec<String>,
-    (answer, sentence): (String, String),
+    medium: Medium,
+    tables: Vec<Block>,
+    told: Around,
 ) -> Result<Vec<Block>> {
-    let mut blocks = vec![Block::Headline(answer), Block::Paragraph(headline(report))];
+    let told = Around { warnings: warn::heard(&told.warnings, &look.no_warn), ..told };
+    if is_brief(look, medium) {
+        return Ok(in_brief(report, look, tables, told));
+    }
+    let mut blocks = vec![Block::Headline(told.answer), Block::Paragraph(headline(report))];
     blocks.extend(tables);
-    let said = [Block::List(warned), Block::Paragraph(sentence)];
+    let sentence = told.said.into_iter().map(Fact::text).collect::<Vec<_>>().join(" ");
+    let said = [Block::List(warn::printed(&told.warnings)), Block::Paragraph(sentence)];
     if medium == Medium::Page {
         blocks.extend(said);
         return Ok(blocks);
     }
-    if look.wide {
-        blocks.extend(store_stats::blocks(report.records)?);
-    }
-    blocks.extend(below::below(report, look.wide));
-    // Made data and what it gives are the same in every run: digests are for those who compare.
-    let is_own = report.records.iter().any(|record| !matches!(record.job.data, Data::Recipe { .. }));
-    let is_asked = look.wide || is_own || report.records.iter().any(|record| record.run.answers_only);
-    blocks.push(words::answer(report.records, is_asked));
-    blocks.push(Block::Remarks(notes::notes(report.records, look.wide)));
-    blocks.extend(is_asked.then(|| Block::Paragraph(words::stream(report.records))));
+    blocks.extend(store_stats::blocks(report.records)?);
+    blocks.extend(below::below(report, true));
+    blocks.push(words::answer(report.records, true));
+    blocks.push(Block::Remarks(notes::notes(report.records, true)));
+    blocks.push(Block::Paragraph(words::stream(report.records)));
     blocks.extend(said);
-    let next = next::next(report, &Known { file: look.file.as_deref(), keeps_crash, has_name });
-    blocks.extend(next.map(Statement::block));
+    blocks.extend(next_command(report, look));
     Ok(blocks)
+}
+
+/// The same for a terminal: below the tables at most three lines of what to know, and the next command.
+fn in_brief(report: &RunReport<'_>, look: &Look, tables: Vec<Block>, told: Around) -> Vec<Block> {
+    let records = report.records;
+    let headline = words::headline_in_brief(records, &report.standings);
+    let mut blocks = vec![Block::Headline(told.answer), Block::Paragraph(headline)];
+    blocks.extend(tables);
+    blocks.extend(below::tables(report));
+    // Made data and what it gives are the same in every run: digests are for those who compare.
+    let is_own = records.iter().any(|record| !matches!(record.job.data, Data::Recipe { .. }));
+    let answers = match is_own || records.iter().any(|record| record.run.answers_only) {
+        true => {
+            blocks.extend([words::answer(records, true), Block::Paragraph(words::stream(records))]);
+            String::new()
+        }
+        false => words::answers_in_brief(records),
+    };
+    let first = std::iter::once(Fact::new("answers", answers)).chain(notes::in_vain(records));
+    blocks.push(to_know::block(first.collect(), &told.warnings, told.said));
+    blocks.extend(next_command(report, look));
+    blocks
+}
+
+/// What to type next; of a first look the commands for what it has not measured.
+fn next_command(report: &RunReport<'_>, look: &Look) -> Option<Block> {
+    if let Some(commands) = Some(report).filter(|report| report.is_first_look()).and_then(first_look) {
+        return Some(Block::Aside(commands));
+    }
+    let next = next::next(report, &Known { file: look.file.as_deref(), keeps_crash, has_name })?;
+    Some(match next {
+        Statement::Sentence(words) => Block::Paragraph(format!("next: {words}")),
+        Statement::Command(_) => next.block(),
+    })
+}
+
+fn first_look(report: &RunReport<'_>) -> Option<String> {
+    first_look::next(report, keeps_crash)
 }
 
 /// Whether a store of that name keeps the durability level. One that is not known here is another kvfair's: it is not

@@ -5,7 +5,7 @@ use anyhow::Result;
 
 use super::Exit;
 use super::args::Look;
-use super::shown::{all, around, fitted};
+use super::shown::{Around, CLAIMS, all, around, fitted, is_brief};
 use crate::model::record::Record;
 use crate::report::cells::Row;
 use crate::report::grid::Grid;
@@ -14,6 +14,7 @@ use crate::report::render::{Block, Medium, Shown};
 use crate::report::run_report::{Detail, RunReport};
 use crate::report::sizes::{self, Axis, SizedReport};
 use crate::report::table::{self, Ranks, TableColumns, TableLine};
+use crate::report::to_know::Fact;
 use crate::report::trials::{self, Trial};
 use crate::report::warn::{self, Warning};
 use crate::report::{answer, batch, claims, columns, exit, json, orders};
@@ -75,13 +76,15 @@ impl Shown for SizedShown<'_> {
         if look.all {
             return Ok(all(report.largest(), &self.trials()?));
         }
-        let warned = warn::printed(&warnings(report), &look.no_warn, look.wide);
         let table = fitted(look.wide, Grid::of(lines(report, look.wide)));
         let mut tables = vec![table];
         if look.wide && medium != Medium::Page {
             tables.extend(each_size(report)?);
         }
-        around(report.largest(), look, (medium, tables), warned, (answer(report), sentence(report)))
+        let said = if is_brief(look, medium) { sentences(report) } else { vec![sentence(report)] };
+        let said = said.into_iter().map(|sentence| Fact::new(CLAIMS, sentence)).collect();
+        let told = Around { answer: answer(report), warnings: warnings(report), said };
+        around(report.largest(), look, medium, tables, told)
     }
 
     fn csv(&self) -> Result<String> {

@@ -45,7 +45,7 @@ fn a_row_of_a_url_has_the_servers_memory_or_none() {
     for store in ["redis", "memcached"] {
         let server = common::start(store, Transport::Tcp);
         let url = format!("{store}://127.0.0.1:{}", port_of(&server));
-        let said = desk.run(&[&SMALL[..], &["1", &url, "--output", &format!("{store}.jsonl")]].concat());
+        let said = desk.run(&[&SMALL[..], &["1", "--wide", &url, "--output", &format!("{store}.jsonl")]].concat());
         said.exits(0).shows(&format!("{url}: on this machine, not started by kvfair"));
         let record = desk.record_in(&format!("{store}.jsonl"));
         let status = std::fs::read_to_string(format!("/proc/{}/status", server.id())).expect("it runs");
@@ -73,7 +73,7 @@ fn a_server_is_found_by_what_it_listens_on() {
         format!("redis+unix://{}", socket.display()),
         format!("postgres://postgres@127.0.0.1:{}/postgres", port_of(&postgres)),
     ];
-    let run = [&SMALL[..], &["1", "--accept-unchecked", "--output", "found.jsonl"]].concat();
+    let run = [&SMALL[..], &["1", "--wide", "--accept-unchecked", "--output", "found.jsonl"]].concat();
     let said = desk.run(&[&run[..], &urls.each_ref().map(String::as_str)].concat());
     said.exits(0).shows("all that its process redis-server does").shows("all that its process postgres does");
     let records = crate::common::desk::records_in(&desk.home().join("found.jsonl"));
@@ -97,7 +97,7 @@ fn of_a_server_that_cannot_be_seen_nothing_is_told() {
     let relay = relay_to(port_of(&server));
     let desk = Desk::new();
     let url = format!("redis://127.0.0.1:{relay}");
-    let said = Started::new(desk.kvfair(&[&SMALL[..], &["1", &url]].concat())).wait();
+    let said = Started::new(desk.kvfair(&[&SMALL[..], &["1", "--wide", &url]].concat())).wait();
     said.exits(0);
     assert!(!said.out.contains("on this machine"), "{}", said.out);
     let record = desk.record(&url);

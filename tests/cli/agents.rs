@@ -153,7 +153,7 @@ fn is_the_sum(desk: &Desk, record: &Value, part: &str, agents: usize, clients: u
 #[test]
 fn three_agents_with_unequal_shares_are_one_run() {
     let desk = Desk::new();
-    let job = ["getset", "--clients", "10", "--requests", "100000", "--records", "5000", "--seed", "3"];
+    let job = ["getset", "--clients", "10", "--requests", "100000", "--records", "5000", "--seed", "3", "--wide"];
     let said = run_shared(&desk, 3, &job);
     said.exits(0).complains("3 agents on one machine, all of kvfair").complains("agent 2 (");
     said.shows("agents: 3 on one machine drove the clients. They began at most");
@@ -360,7 +360,7 @@ fn agents_that_begin_apart_leave_no_number() {
 fn a_trial_whose_agents_began_apart_is_tried_again() {
     let desk = Desk::new();
     let server = common::start("redis", Transport::Tcp);
-    let said = run_launched(&desk, &server, &late("mkdir was-late 2>/dev/null && sleep 0.5"), &[]);
+    let said = run_launched(&desk, &server, &late("mkdir was-late 2>/dev/null && sleep 0.5"), &["--wide"]);
     said.exits(0).shows(" tried again: agents began up to ");
     let record = desk.record(&url_of(&server));
     assert_eq!(record["verdict"]["kind"], "right", "{}", record["outcome"]);

@@ -40,7 +40,8 @@ fn a_cluster_gives_the_same_answers_as_one_server() {
     for job in [["fans", "--profiles"], ["ngrams", "--messages"]] {
         for via in ["portable", "batch", "native", "cas"] {
             let desk = Desk::new();
-            let ways = ["run", job[0], job[1], "100", "--blocks", "1", "--no-aa", "--via", via, "--clients", "2"];
+            let ways =
+                ["run", job[0], job[1], "100", "--blocks", "1", "--no-aa", "--via", via, "--clients", "2", "--wide"];
             // The ways of one are those of the other: Valkey is asked in one of them.
             let clusters = if via == "batch" { &CLUSTERS[..] } else { &CLUSTERS[..1] };
             let said = desk.run(&[&ways[..], &["redis"], clusters].concat());

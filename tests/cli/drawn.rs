@@ -52,7 +52,7 @@ fn a_sweep_is_drawn_beside_its_table() {
         assert!(is_title("") || is_title(" (logarithmic)"), "{text}");
     }
     assert!(
-        svg.contains("getset, 1,000 requests · data fits in memory · durability none (claimed)")
+        svg.contains("getset, 1,000 requests · data fits in memory · durability none")
             && svg.contains("bands: lowest to")
     );
     assert!(!svg.contains("<script"), "{svg}");

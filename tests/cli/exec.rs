@@ -56,10 +56,7 @@ fn fans_in_python_are_the_same_from_every_store() {
     let command = format!("python3 {} {{url}} profiles.jsonl", of_the_project("examples/languages/fans.py"));
     let targets = ["redis", "redis+unix", "valkey", "memcached", "memcached+unix"];
     let said = exec(&desk, &command, &[&["--blocks", "1", "--output", "one.jsonl"], &targets[..]].concat());
-    said.exits(0)
-        .shows("{url} profiles.jsonl` · data fits in memory")
-        .shows("the same from every target")
-        .shows("CPU s");
+    said.exits(0).shows("{url} profiles.jsonl` · data fits in memory").shows(" answers right").shows("CPU s");
     let records = records_in(&desk.home().join("one.jsonl"));
     assert_eq!(records.len(), targets.len());
     for record in records {

@@ -78,7 +78,7 @@ fn cut_connections_are_opened_again_where_that_was_asked_for() {
     ] {
         let desk = Desk::new();
         let (said, cuts) = run_with_cuts(&desk, &[run, &["--reconnect"]].concat());
-        said.exits(0).shows("were lost and opened again").shows("hold some client's");
+        said.exits(0).shows("were lost and opened again").shows("every get was right");
         let record = desk.record("mine");
         let count = reconnects(&record);
         // Who was cut in the moment of his end has nothing more to ask.

@@ -235,7 +235,8 @@ fn a_server_that_does_not_tell_is_refused_unless_that_is_accepted() {
             if store == "redis" && command[0] == "check" {
                 continue; // Long, and the same code as on Valkey.
             }
-            let said = desk.run(&[command, &["--accept-unchecked"]].concat());
+            let wide: &[&str] = if command[0] == "run" { &["--wide"] } else { &[] };
+            let said = desk.run(&[command, &["--accept-unchecked"], wide].concat());
             said.exits(0).shows("unknown (limit -, used -, policy -, - records in all databases)");
         }
     }

@@ -29,7 +29,7 @@ fn cpu_s(usage: &Value) -> f64 {
 #[test]
 fn a_round_trip_is_owed_by_each_question_and_a_row_at_0_goes_through_the_proxy_too() {
     let desk = Desk::new();
-    let said = desk.run(&[FANS, &["redis", "redis+unix", "lmdb", "null", "--rtt", "0,2ms"]].concat());
+    let said = desk.run(&[FANS, &["redis", "redis+unix", "lmdb", "null", "--rtt", "0,2ms", "--wide"]].concat());
     said.exits(0).shows("round trips of 0, 2 ms by a proxy").shows("No network: lmdb, null");
     said.shows("a proxy of kvfair's on the client's processors");
     let records = desk.records();
@@ -59,7 +59,7 @@ fn a_round_trip_is_owed_by_each_question_and_a_row_at_0_goes_through_the_proxy_t
     assert_eq!(row("lmdb", 0)["took_s"], row("lmdb", 2_000)["took_s"], "the same trial in both");
     assert!(row("lmdb", 0)["round_trips"].is_null() && row("lmdb", 0)["proxy_cpu_us_per_op"].is_null());
     each_op_waits_for_one_round_trip(&desk, records);
-    assert_eq!(desk.run(&["show"]).exits(0).out, said.out, "the same from the file");
+    assert_eq!(desk.run(&["show", "--wide"]).exits(0).out, said.out, "the same from the file");
     desk.run(&["show", "--all"]).exits(0).shows("rtt us");
     let csv = desk.run(&["show", "--all", "--csv"]).exits(0).out.clone();
     assert_eq!(csv.lines().count(), 1 + 6, "{csv}");
@@ -116,7 +116,7 @@ fn whatever_speaks_to_a_server_goes_through_the_proxy() {
 #[test]
 fn what_is_asked_together_waits_for_one_round_trip() {
     let desk = Desk::new();
-    let said = desk.run(&[FANS, &["redis", "--via", "portable,batch", "--rtt", "0,5ms"]].concat());
+    let said = desk.run(&[FANS, &["redis", "--via", "portable,batch", "--rtt", "0,5ms", "--wide"]].concat());
     said.exits(0).shows("At 5 ms redis one by one takes");
     let took_s = |label: &str| {
         let of = |record: &&Value| record["target"]["label"] == label && record["network"]["rtt_us"] == 5_000;
@@ -145,7 +145,7 @@ fn a_server_by_url_is_reached_through_the_proxy_and_left_empty() {
     let server = common::start("redis", Transport::Tcp);
     let Place::Tcp { port, .. } = &server.launch.place else { panic!("a port") };
     let url = format!("redis://127.0.0.1:{port}");
-    let said = desk.run(&[FANS, &[url.as_str(), "--rtt", "1ms", "--output", "out.jsonl"]].concat());
+    let said = desk.run(&[FANS, &[url.as_str(), "--rtt", "1ms", "--wide", "--output", "out.jsonl"]].concat());
     said.exits(0).shows("a round trip of 1 ms by a proxy").shows("on this machine, not started by kvfair");
     let record = &records_in(&desk.home().join("out.jsonl"))[0];
     let run = run_of(record);
@@ -231,7 +231,7 @@ fn whose_order_changes_with_the_round_trip_is_said() {
             phase["took_s"] = json!(took_s);
         }
     }
-    let words = one_line(&desk.run(&["show", desk.file("crossed.jsonl", lines(&records))]).out);
+    let words = one_line(&desk.run(&["show", "--wide", desk.file("crossed.jsonl", lines(&records))]).out);
     assert!(words.contains("redis is faster than redis+unix at 1 ms, and slower at 0 ms"), "{words}");
 }
 

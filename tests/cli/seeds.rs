@@ -93,7 +93,7 @@ fn what_one_seed_denies_is_not_claimed(desk: &Desk, records: &[Value]) {
                 phase["took_s"] = json!(factor * (1.0 + block / 1e4));
             }
         }
-        desk.run(&["show", written(desk, name, &records)])
+        desk.run(&["show", "--wide", written(desk, name, &records)])
     };
     told("all.jsonl", [1.5, 1.4, 1.6]).exits(0).shows(" is faster than other, which takes 1.5");
     let said = told("some.jsonl", [1.5, 0.9, 1.6]);

@@ -66,7 +66,7 @@ fn whose_order_changes_between_sizes_is_said() {
             }
         }
         let lines: String = records.iter().map(|record| format!("{record}\n")).collect();
-        one_line(&desk.run(&["show", desk.file(name, lines)]).out)
+        one_line(&desk.run(&["show", "--wide", desk.file(name, lines)]).out)
     };
     let words = told("crossed.jsonl", 1.5, 0.7);
     assert!(words.contains("other is faster than one at 120 messages, and slower at 60"), "{words}");

@@ -52,7 +52,7 @@ fn a_hundred_thousand_messages_by_four_writers_are_counted_as_by_one_and_by_duck
         is_right(&record);
         (said, record)
     };
-    let (said, many) = with("many.jsonl", &["redis+unix", "--via", "batch", "--agents", "4"]);
+    let (said, many) = with("many.jsonl", &["redis+unix", "--via", "batch", "--agents", "4", "--wide"]);
     said.shows("4 clients").shows("agents: 4 on one machine drove the clients");
     assert_eq!(shares(&many), [25_000; 4]);
     let (_, one) = with("one.jsonl", &["ram"]);

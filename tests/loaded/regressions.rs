@@ -34,7 +34,7 @@ fn on_a_machine_that_is_never_quiet_what_is_evident_is_claimed() {
     let slower = slower_redis(&desk, 500);
     let load = spinners(&desk);
     let run = ["run", "getset", "--only", "set", "--clients", "1", "--requests", "200", "--records", "100"];
-    let said = desk.run(&[&run[..], &["--blocks", "6", "lmdb", &slower]].concat());
+    let said = desk.run(&[&run[..], &["--blocks", "6", "--wide", "lmdb", &slower]].concat());
     drop(load);
     said.exits(0).shows("noisy: ").shows("warning (discarded): ").complains("blocks, so all blocks count");
     said.shows("lmdb took least time; slower at least ");

@@ -79,7 +79,7 @@ fn a_table_of_few_blocks_says_that_the_machine_was_noisy() {
     let _alone = alone();
     let desk = Desk::with_only(&[]);
     let strangers = spinners(&desk);
-    let said = run(&desk, &["run", "ngrams", "sqlite", "--messages", "4000", "--blocks", "1"]);
+    let said = run(&desk, &["run", "ngrams", "sqlite", "--messages", "4000", "--blocks", "1", "--wide"]);
     drop(strangers);
     said.exits(0).shows("warning (noise): in some trials that count other programs used ");
 }

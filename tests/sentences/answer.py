@@ -2,7 +2,7 @@
 
 import re
 
-from claims import NAME, group_in
+from claims import NAME, group_in, percent
 from intervals import CLAIM_BLOCKS
 from points import of_run, is_kept, part_of, rate_of
 from records import BATCH_ENGINES, quantile_ns
@@ -18,8 +18,8 @@ def took(run, name, text):
 
 
 def first(run, match, state):
-    """"a finished first: 0.89 s", "a and b are tied for first: 0.89 s", "a and 3 others are not separated: 0.5-0.9 s"."""
-    best, beside, how, took_it = match.groups()
+    """"a finished first: 0.89 s", "Tied: a and b, 0.89 s", "Not separated: a and 3 others, 0.5-0.9 s"."""
+    best, beside, took_it = match[2] or match[4], match[3], match[5]
     standing, faults = group_in(run, state, best)
     if faults:
         return faults
@@ -31,7 +31,7 @@ def first(run, match, state):
         faults.append(f"the records give {others} beside {best}")
     is_tied = others and all(standing.is_tied(best, name) for name in others)
     expected = ("tied" if is_tied else "not separated") if others else "alone"
-    said = "tied" if "tied" in how else "not separated" if "separated" in how else "alone"
+    said = match[1].lower() if match[1] else "alone"
     faults += [] if said == expected else [f"by the records {best} is {expected}"]
     last = [name for name in names if name in others][-1:]
     low, _, high = took_it.rpartition("-")
@@ -42,6 +42,18 @@ def first(run, match, state):
     return faults + took(run, best, took_it) + (took(run, last[0], took_it) if last else [])
 
 
+def too_noisy(run, match, state):
+    names = run.stores()
+    standing, faults = group_in(run, state, names[0])
+    pairs = [(one, other) for one in names for other in names if one != other and standing.is_less(one, other)]
+    faults += [f"{one} is claimed to be faster than {other}" for one, other in pairs]
+    return faults + percent("the noise floor", match[1], run.floor)
+
+
+def is_embedded(run, name):
+    return run.by_name[name][0].record["target"]["transport"] == "in-process"
+
+
 def behind(run, match, state):
     """"Best server: b, 10.8 s (at least 6.0x)", "Next: b, 1.06 s (1.18x)"."""
     which, name, took_it, bound, ratio = match.groups()
@@ -49,22 +61,46 @@ def behind(run, match, state):
     if faults:
         return faults
     names = run.stores(run.group(name))
-    best = names[0]
-    is_embedded = lambda one: run.by_name[one][0].record["target"]["transport"] == "in-process"
-    servers = [one for one in names if not is_embedded(one)]
-    leads = servers and is_embedded(best) and standing.is_less(best, servers[0])
-    slower = [one for one in names if standing.is_less(best, one)]
-    expected = ("Best server", servers[0]) if leads else ("Next", slower[0] if slower else None)
+    servers = servers_behind(run, standing, names)
+    slower = [one for one in names if standing.is_less(names[0], one)]
+    expected = ("Best server", servers[0]) if servers else ("Next", slower[0] if slower else None)
     faults += [] if (which, name) == expected else [f"the records give {expected}"]
-    if (name, best) in standing.ratios:
-        seen, is_noisy = standing.ratios[name, best], standing.bars[name, best].is_noisy
-        if (bound == "≥") != is_noisy:
-            faults.append(f"the ratio is {'' if is_noisy else 'not '}noisy")
-        elif is_noisy and not is_floor(ratio, 1 + seen.near_end()):
-            faults.append(f"at least {ratio}x, the near end is {1 + seen.near_end():.4g}")
-        elif not is_noisy:
-            faults += number("the ratio", ratio, seen.estimate)
-    return faults + took(run, name, took_it)
+    if which == "Best server":
+        faults += [f"{one} is not separated from {name}" for one in servers[1:] if standing.is_open(name, one)]
+    return faults + ratio_to(standing, names[0], name, bound, ratio) + took(run, name, took_it)
+
+
+def servers_behind(run, standing, names):
+    """The servers, where an embedded store is claimed to be faster than the first of them."""
+    servers = [one for one in names if not is_embedded(run, one)]
+    leads = servers and is_embedded(run, names[0]) and standing.is_less(names[0], servers[0])
+    return servers if leads else []
+
+
+def servers(run, match, state):
+    """"Servers: from 0.44 s (at least 13x)": more than one may be the best."""
+    took_it, bound, ratio = match.groups()
+    best = next(one for one in run.stores() if is_embedded(run, one))
+    standing, faults = group_in(run, state, best)
+    names = run.stores(run.group(best))
+    behind_it = servers_behind(run, standing, names)
+    if faults or not behind_it:
+        return faults or ["no server is claimed to be behind"]
+    if not any(standing.is_open(behind_it[0], one) for one in behind_it[1:]):
+        faults.append(f"{behind_it[0]} is the best of them")
+    return faults + ratio_to(standing, names[0], behind_it[0], bound, ratio) + took(run, behind_it[0], took_it)
+
+
+def ratio_to(standing, best, name, bound, ratio):
+    if (name, best) not in standing.ratios:
+        return []
+    seen, is_noisy = standing.ratios[name, best], standing.bars[name, best].is_noisy
+    if (bound == "≥") != is_noisy:
+        return [f"the ratio is {'' if is_noisy else 'not '}noisy"]
+    if is_noisy:
+        is_so = is_floor(ratio, 1 + seen.near_end())
+        return [] if is_so else [f"at least {ratio}x, the near end is {1 + seen.near_end():.4g}"]
+    return number("the ratio", ratio, seen.estimate)
 
 
 def alone(run, match, state):
@@ -145,8 +181,10 @@ def within(run, match, state):
 TOOK = rf"({NUMBER}(?: [kM])? requests/s|{NUMBER} s)"
 RATE = rf"({NUMBER}(?: [kM])?)"
 RULES = [
-    (rf"({NAME})(?: and ({NAME}|\d+ others))? (finished first|served most|are tied for first|are not separated): "
+    (rf"(?:(Tied|Not separated): ({NAME}) and ({NAME}|\d+ others), |({NAME}) (?:finished first|served most): )"
      rf"((?:{NUMBER}(?: [kM])?-)?{NUMBER}(?:(?: [kM])? requests/s| s))", first),
+    (rf"Too noisy to rank: the noise floor is ({NUMBER} %)", too_noisy),
+    (rf"Servers: from {TOOK} \((≥|about )?({NUMBER})x\)", servers),
     (rf"(Best server|Next): ({NAME}), {TOOK} \((≥|about )?({NUMBER})x\)", behind),
     (rf"({NAME}) finished in {TOOK}", alone),
     (rf"({NAME}) counted everything at once in {TOOK}", at_once),

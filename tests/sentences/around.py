@@ -2,6 +2,7 @@
 
 import re
 
+from claims import percent
 from intervals import CLAIM_BLOCKS, EXACT_BLOCKS, median
 from points import limited_points, short_point, without_star
 from written import NUMBER, at_most, number
@@ -127,6 +128,14 @@ def round_trips(run, match, state):
 
 
 # Parts of the headline, between dots.
+def all_right(run, match, state):
+    trials = [record for record in run.records if record["verdict"]["kind"] != "baseline"
+              and record["outcome"]["kind"] not in ("left_out", "missing")]
+    right = sum(record["verdict"]["kind"] == "right" for record in trials)
+    is_so = [int(text.replace(",", "")) for text in match.groups()] == [right, len(trials)]
+    return [] if is_so else [f"the records give {right} of {len(trials)}"]
+
+
 HEADLINE = [
     (r"(\w+), ([\d, ]+) (\w+)", units),
     (r"data (fits in memory(?: in part)?|larger than memory)", fits),
@@ -139,6 +148,8 @@ HEADLINE = [
     (r"(\d+) blocks?, no claim", few_blocks),
     (r"(\d+) blocks? ran, (\d+) count, (\d+) discarded for noise", blocks_ran),
     (r"same store twice: (.+)", lambda run, match, state: twice(match[1], run.controls)),
+    (rf"noise floor ({NUMBER} %)", lambda run, match, state: percent("the noise floor", match[1], run.floor)),
+    (r"([\d,]+) of ([\d,]+) answers right", all_right),
     (r"noisy: (\d+) of (\d+) blocks disturbed, all count", noisy_blocks),
     (r"(noisy|noise ok)( in the blocks that count)?", noise_word),
 ]
@@ -181,6 +192,31 @@ def differs(run, match, state):
     if ratio is None or ratio.holds_one() or of != measure:
         return [f"{name} is no control of {measure} that differs from itself"]
     return twice(words, [(ratio, 0, name)]) + number("the floor", floor, ratio.floor())
+
+
+def discarded_in_brief(run, match, state):
+    told, seen = (int(match[1]), int(match[2])), (len(run.discarded), len(run.ran))
+    faults = [] if told == seen else [f"the records give {seen[0]} of {seen[1]}"]
+    return faults + ([] if (match[3] == "disturbed") == run.most_discarded else [f"they were not {match[3]}"])
+
+
+def doubted_in_brief(run, match, state):
+    """The first of the reasons."""
+    faults = reasons(match[1], run.worst(1, run.blocks))
+    return [fault for fault in faults if not fault.endswith(" is not told")]
+
+
+def is_wide(run, match, state):
+    return [] if any(one[0].is_noisy() and one[0].holds_one() for one in run.controls) else ["no control is wide"]
+
+
+def differs_in_brief(run, match, state):
+    name, words, measure = match.groups()
+    cost = run.cost if measure == "time" else lambda one: one.cpu() and one.cpu() / one.ops
+    ratio = next((ratio for ratio, _, target in run.controls_by(cost) if target == name), None)
+    if ratio is None or ratio.holds_one():
+        return [f"{name} is no control of {measure} that differs from itself"]
+    return twice(words, [(ratio, 0, name)])
 
 
 def short(run, match, state):
@@ -244,11 +280,16 @@ WARNINGS = [
     (rf"warning \(discarded\): (\d+) of (\d+) blocks were (discarded|disturbed) \((.+?)\)(?:; (they were run again|"
      rf"\d+ of them could not be run again|all blocks are used, and only what is beyond the noise is claimed))?: "
      rf"{ADVICE}", discarded),
+    (rf"warning \(discarded\): (\d+) of (\d+) blocks were (discarded|disturbed)(?:: {ADVICE})?", discarded_in_brief),
+    (rf"warning \(aa-control\): the same store run twice may differ by more than 5 %(?:: {ADVICE})?", is_wide),
+    (rf"warning \(aa-control\): the second trial of (.+) took (.+) the (time|CPU) of its first(?:: {ADVICE})?",
+     differs_in_brief),
     (rf"warning \(noise\): in some trials that count (.+): {ADVICE}", doubted),
+    (rf"warning \(noise\): in some trials (.+?)(?:: {ADVICE})?", doubted_in_brief),
     (rf"warning \(aa-control\): the same store run twice may differ by more than 5 %: (.+): {ADVICE}", wide_control),
     (rf"warning \(aa-control\): the same store run twice differed from itself: the second trial of (.+) took (.+) "
      rf"the (time|CPU) of its first; differences in (time|CPU) of up to (.+ %) are not claimed: {ADVICE}", differs),
-    (rf"warning \(short\): (.+) finished in ({NUMBER}) s; fixed costs dominate: a larger job", short),
+    (rf"warning \(short\): (.+) finished in ({NUMBER}) s; fixed costs dominate(?:: a larger job)?", short),
     (rf"warning \(short\): the (\w+) of (.+) with ([\d,]+) clients? finished in ({NUMBER}) s; fixed costs "
      rf"dominate: {ADVICE}", short_point),
     (rf"warning \(unsteady\): no steady rate within their trials: (.+): {ADVICE}", unsteady),
@@ -308,6 +349,9 @@ def note(run, text):
             wrong = [answer[name] for answer in given if plain != f"{name} {answer[name]}" and answer]
             return [f"a trial that is right answered {wrong[0]}"] if wrong else []
     if any(plain == f"{one.name}: {one.given}" for one in run.trials):
+        return []
+    # The digits are those of the target's name.
+    if any(plain == f"{one.name}: nothing of note" for one in run.trials):
         return []
     for pattern, rule in NOTES:
         match = re.fullmatch(pattern, plain)

@@ -308,5 +308,5 @@ RULES = [
     (rf"Counting incrementally in ({NAME}) took ({NUMBER}) times as long as the batch count by (\S+)( \[\S+\])?",
      batch_count),
     (r"Medians over all blocks give (.+): times changed between blocks", medians_apart),
-    (rf"(\d+ %) of ({NAME}) is waiting for one answer at a time: see .*", waits),
+    (rf"(?:next: )?(\d+ %) of ({NAME}) is waiting for one answer at a time: see .*", waits),
 ]

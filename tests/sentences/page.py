@@ -7,7 +7,7 @@ WIDTH = 100
 SERVERS = "server, in its first trial"
 # A line that begins so begins a paragraph.
 STARTS = re.compile(
-    r"data: |the answer|answers: |about: |warning \(|more warnings |next[,:] |no room for: |No claim: |Single times |"
+    r"data: |the answer|answers: |about: |warning \(|more \(--wide\)|next[,:] |no room for: |No claim: |Single times |"
     r"vs best compares |apart, |left out: |Together: |Set/get alone says |(crash|power|none): |versions in their order|"
     r"\d+ % of \S+( \w+)? is waiting |From .+ (no step|a step|CPU)|\S+: .*(enough|seen to help)")
 

@@ -32,12 +32,12 @@ struct Gap<'a> {
     larger: f64,
 }
 
-/// How the gaps changed, what is to be expected at the job's full size of `full` units, and the command that measures
-/// it. A change counts where it is beyond the run's noise floor at both sizes. Nothing where no embedded or no served
-/// store finished the larger job.
-pub fn sentence(rows: &[Row], ahead: &[Record], full: u64, noise: &AaNoise) -> String {
+/// How the gaps changed; then what is to be expected at the job's full size of `full` units, and the command that
+/// measures it. A change counts where it is beyond the run's noise floor at both sizes. Nothing where no embedded or no
+/// served store finished the larger job.
+pub fn sentences(rows: &[Row], ahead: &[Record], full: u64, noise: &AaNoise) -> Vec<String> {
     let all: Vec<Seen<'_>> = rows.iter().filter_map(|row| seen(row, ahead)).collect();
-    let Some(base) = all.iter().find(|one| !one.is_served) else { return String::new() };
+    let Some(base) = all.iter().find(|one| !one.is_served) else { return Vec::new() };
     let gaps: Vec<Gap<'_>> = all
         .iter()
         .filter(|one| one.is_served)
@@ -47,12 +47,12 @@ pub fn sentence(rows: &[Row], ahead: &[Record], full: u64, noise: &AaNoise) -> S
             larger: one.took_s[1] / base.took_s[1],
         })
         .collect();
-    let (Some(first), Some(record)) = (gaps.first(), ahead.first()) else { return String::new() };
+    let (Some(first), Some(record)) = (gaps.first(), ahead.first()) else { return Vec::new() };
     let unit = format!("{}s", record.stream.unit);
     let larger = record.stream.units;
     let smaller = base.smaller_units;
     let times = ahead.iter().map(|record| record.block).max().unwrap_or(1);
-    let mut told = format!(
+    let mut changed = format!(
         "{} takes {}x as long as {} at {} {unit} and {}x at {}",
         first.served,
         digits(first.smaller),
@@ -62,26 +62,26 @@ pub fn sentence(rows: &[Row], ahead: &[Record], full: u64, noise: &AaNoise) -> S
         units::thousands(larger)
     );
     for gap in &gaps[1..] {
-        told += &format!(", {} {}x and {}x", gap.served, digits(gap.smaller), digits(gap.larger));
+        changed += &format!(", {} {}x and {}x", gap.served, digits(gap.smaller), digits(gap.larger));
     }
     let seen = if times == 1 { "one trial there".to_string() } else { format!("the median of {times} trials there") };
-    told += &format!(" ({seen}): {}.", course(&gaps, noise.floor()));
-    if larger < full {
-        let expected = forecasts(rows, ahead, full, noise.floor()).into_iter().filter(|_| may_foretell(noise));
-        let expected: Vec<String> = expected
-            .filter(|forecast| forecast.high <= forecast.low * TELLING)
-            .map(|Forecast { served, low, high, .. }| format!("{}-{}x for {served}", digits(low), digits(high)))
-            .collect();
-        told += &match expected.is_empty() {
-            true => format!(" The noise hides what to expect at {}", units::thousands(full)),
-            false => format!(" At {} expect {}", units::thousands(full), expected.join(", ")),
-        };
-        let served: Vec<&str> = all.iter().filter(|one| one.is_served).map(|one| one.target).collect();
-        let sized = ["run", &record.job.name, &format!("--{unit}"), &full.to_string(), base.target];
-        let command = shell::command(sized.iter().chain(&served));
-        told += &format!("; `{command}` measures it, in as many blocks as fit into {}.", minutes());
+    changed += &format!(" ({seen}): {}.", course(&gaps, noise.floor()));
+    if larger >= full {
+        return vec![changed];
     }
-    told
+    let expected = forecasts(rows, ahead, full, noise.floor()).into_iter().filter(|_| may_foretell(noise));
+    let expected: Vec<String> = expected
+        .filter(|forecast| forecast.high <= forecast.low * TELLING)
+        .map(|Forecast { served, low, high, .. }| format!("{}-{}x for {served}", digits(low), digits(high)))
+        .collect();
+    let expected = match expected.is_empty() {
+        true => format!("The noise hides what to expect at {}", units::thousands(full)),
+        false => format!("At {} expect {}", units::thousands(full), expected.join(", ")),
+    };
+    let served: Vec<&str> = all.iter().filter(|one| one.is_served).map(|one| one.target).collect();
+    let sized = ["run", &record.job.name, &format!("--{unit}"), &full.to_string(), base.target];
+    let command = shell::command(sized.iter().chain(&served));
+    vec![changed, format!("{expected}; `{command}` measures it, in as many blocks as fit into {}.", minutes())]
 }
 
 /// Beyond this noise floor nothing is foretold, nor where most blocks were discarded: both sizes would carry the noise

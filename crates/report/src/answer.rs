@@ -7,11 +7,14 @@ use super::standing::{Standing, Standings};
 use super::sweep;
 use super::{point::Point, run_report::RunReport};
 use kvfair_core::effort::CLAIM_BLOCKS;
+use kvfair_core::noise::percent;
 use kvfair_core::trial::Transport;
 use kvfair_core::units;
 
 /// So many targets that gave wrong answers are named.
 const NAMED: usize = 3;
+/// Beyond this noise floor it tells nothing that two targets are tied.
+const TOO_NOISY: f64 = 0.25;
 /// More words are not read at a glance.
 const WORDS_MAX: usize = 14;
 
@@ -23,6 +26,22 @@ pub fn answer(report: &RunReport<'_>) -> String {
     let [first, next] = of_rows(&report.rows, &report.standings);
     let both = format!("{first} {next}");
     if both.split_whitespace().count() <= WORDS_MAX { both.trim_end().to_string() } else { first }
+}
+
+/// The heading of its page: noise is a badge there, and no heading.
+pub fn heading(report: &RunReport<'_>) -> String {
+    let ranked = numbered(&report.rows);
+    match too_noisy(&ranked, &report.standings) {
+        Some(_) => format!("Not ranked: {} targets, {}.", ranked.len(), range(&ranked)),
+        None => answer(report),
+    }
+}
+
+/// The noise floor, where it hides every difference.
+fn too_noisy(ranked: &[&Row], standings: &Standings<'_>) -> Option<f64> {
+    let floor = standings.noise.floor();
+    let is_hidden = !standings.groups.values().any(Standing::claims_any);
+    (ranked.len() > 1 && floor > TOO_NOISY && is_hidden).then_some(floor)
 }
 
 /// Of the largest of several sizes: "At 10,000 profiles lmdb finished first: 0.51 s."
@@ -70,6 +89,9 @@ fn of_rows(rows: &[Row], standings: &Standings<'_>) -> [String; 2] {
         });
     }
     let groups: Vec<&[&Row]> = ranked.chunk_by(|one, other| one.group == other.group).collect();
+    if let Some(floor) = too_noisy(&ranked, standings) {
+        return alone(format!("Too noisy to rank: the noise floor is {}.", percent(floor)));
+    }
     match groups.as_slice() {
         [group] => of_group(group, standings.groups.get(&group[0].group)),
         several => alone(of_groups(several)),
@@ -111,28 +133,34 @@ fn of_group(group: &[&Row], standing: Option<&Standing<'_>>) -> [String; 2] {
     };
     let first: Vec<&Row> = group.iter().copied().filter(|row| is_unclaimed(standing, best, row)).collect();
     let is_tie = first.iter().all(|row| is_tied(standing, best, row) || row.target == best.target);
-    let words = if is_tie { "are tied for first" } else { "are not separated" };
+    let words = if is_tie { "Tied" } else { "Not separated" };
     let finished = if best.of_requests { "served most" } else { "finished first" };
     let said = match first.as_slice() {
         [] | [_] => format!("{} {finished}: {}.", best.target, took(best)),
-        [one, other] => format!("{} and {} {words}: {}.", one.target, other.target, range(&first)),
-        [one, others @ ..] => format!("{} and {} others {words}: {}.", one.target, others.len(), range(&first)),
+        [one, other] => format!("{words}: {} and {}, {}.", one.target, other.target, range(&first)),
+        [one, others @ ..] => format!("{words}: {} and {} others, {}.", one.target, others.len(), range(&first)),
     };
     [said, behind(group, standing).unwrap_or_default()]
 }
 
-/// "Best server: memcached, 10.8 s (21x)." where embedded stores lead, else the next one that is claimed to be slower.
+/// "Best server: memcached, 10.8 s (21x)." where embedded stores lead, and "Servers: from 10.8 s (21x)." where the best
+/// server is not known; else the next one that is claimed to be slower.
 fn behind(group: &[&Row], standing: &Standing<'_>) -> Option<String> {
     let best = group[0];
     let is_embedded = |row: &Row| row.transport == Transport::InProcess && !row.of_program;
     let is_slower = |row: &&&Row| standing.is_less(&best.target, &row.target);
-    let server = group.iter().find(|row| !is_embedded(row)).filter(|row| is_embedded(best) && is_slower(row));
+    let servers = || group.iter().filter(|row| !is_embedded(row));
+    let server = servers().next().filter(|row| is_embedded(best) && is_slower(row));
+    let is_best =
+        |server: &Row| servers().all(|row| row.target == server.target || !is_unclaimed(standing, server, row));
     let (words, row) = match server {
         Some(server) => ("Best server", server),
         None => ("Next", group.iter().find(is_slower)?),
     };
-    let ratio = standing.in_words(&row.target, &best.target)?;
-    let ratio = ratio.split(" [").next().unwrap_or_default().replace("at least ", "≥");
+    let ratio = standing.in_brief(&row.target, &best.target)?;
+    if server.is_some_and(|server| !is_best(server)) {
+        return Some(format!("Servers: from {} ({ratio}).", took(row)));
+    }
     Some(format!("{words}: {}, {} ({ratio}).", row.target, took(row)))
 }
 

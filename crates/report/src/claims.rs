@@ -418,7 +418,7 @@ const LATENCY: ClaimedCost = ClaimedCost {
 
 impl ClaimedCost {
     /// Which stores cost least, and what others cost of it where that may be claimed.
-    fn sentence(&self, rows: &[Row], standings: &Standings<'_>) -> String {
+    pub(super) fn sentence(&self, rows: &[Row], standings: &Standings<'_>) -> String {
         let standing = (self.standing)(rows, standings).filter(Standing::has_controls);
         standing.map_or_else(String::new, |standing| least(rows, &standing, self.used, &(self.words)(rows)))
     }

@@ -286,7 +286,7 @@ fn waits(row: &Row, first: &Record) -> Option<String> {
         _ if first.job.lookup.readers > 1 => "see --readers 8".to_string(),
         _ => "see --clients 8".to_string(),
     };
-    Some(format!("{waiting}: {help}."))
+    Some(format!("{waiting}: {help}"))
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use super::contention;
 use super::point::{asked, at, called, step};
 use super::standing::Counted;
 use super::swept::with;
+use super::to_know::Fact;
 use kvfair_core::agents::{AgentPhase, spread_s};
 use kvfair_core::network::in_words;
 use kvfair_core::op::readable;
@@ -24,6 +25,16 @@ pub fn notes(records: &[Record], wide: bool) -> Vec<String> {
         [cluster(records, target), neighbour(records, target), apart, met(records, target)]
     };
     targets.into_iter().flat_map(of_target).flatten().chain(network(records)).chain(agents(records)).collect()
+}
+
+/// What clients lost or did in vain: connections, and work in which they met each other.
+pub fn in_vain(records: &[Record]) -> Vec<Fact> {
+    let targets: BTreeSet<&str> = records.iter().map(|record| record.target.label.as_str()).collect();
+    let of_target = |target| {
+        let lost = reconnects(records, target, false).map(|words| Fact::new("connections", words));
+        lost.into_iter().chain(met(records, target).map(|words| Fact::new("contention", words)))
+    };
+    targets.into_iter().flat_map(of_target).collect()
 }
 
 /// What stands for the network, what that costs, and who has none.

@@ -17,6 +17,9 @@ pub enum Detail {
     All,
 }
 
+/// The job of a first look.
+const FIRST_LOOK: &str = "fans";
+
 pub struct RunReport<'a> {
     pub records: &'a [Record],
     /// Of the larger job, which counts for nothing else.
@@ -39,6 +42,12 @@ impl<'a> RunReport<'a> {
             Detail::Table { .. } | Detail::All => report.fill_in()?,
         }
         Ok(report)
+    }
+
+    /// Whether it is what `kvfair` alone runs.
+    pub fn is_first_look(&self) -> bool {
+        let is_it = |record: &Record| record.run.command.is_empty() && record.job.name == FIRST_LOOK;
+        !self.is_swept && self.records.first().is_some_and(is_it)
     }
 
     /// Rows without points and without the times of single requests.

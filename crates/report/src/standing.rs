@@ -225,6 +225,11 @@ impl<'a> Standing<'a> {
         Some(versus::claimed(self.pair(one, other)?.ratio.into(), self.is_noisy(one, other)))
     }
 
+    /// The same in one word or two: "1.29x", "≥36x".
+    pub fn in_brief(&self, one: &str, other: &str) -> Option<String> {
+        Some(versus::claimed_in_brief(self.pair(one, other)?.ratio.into(), self.is_noisy(one, other)))
+    }
+
     /// Whether the noise allows to tell no more of the two than the near end.
     pub fn is_noisy(&self, one: &str, other: &str) -> bool {
         self.pair(one, other).and_then(|pair| pair.bar).is_some_and(|bar| bar.is_noisy)

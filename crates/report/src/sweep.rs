@@ -132,11 +132,10 @@ pub fn answer(points: &[Point]) -> Option<String> {
 /// The point of each target that answered most in the part of the first one, the highest first.
 fn best_of_each<'a>(first: &Point, points: &'a [Point]) -> Vec<&'a Point> {
     // Of sizes the largest is what shows a store's difference.
-    let largest = if first.swept == Swept::ValueBytes { points.iter().map(Point::step).max() } else { None };
+    let whole = || points.iter().filter(|point| point.has_number() && !point.baseline && point.part == first.part);
+    let largest = if first.swept == Swept::ValueBytes { whole().map(Point::step).max() } else { None };
     let mut best: Vec<&Point> = Vec::new();
-    let whole = points.iter().filter(|point| point.has_number());
-    let of_part = whole.filter(|point| !point.baseline && point.part == first.part);
-    for point in of_part.filter(|point| largest.is_none_or(|largest| point.step() == largest)) {
+    for point in whole().filter(|point| largest.is_none_or(|largest| point.step() == largest)) {
         match best.iter_mut().find(|found| found.target == point.target) {
             Some(found) if found.requests_per_s >= point.requests_per_s => {}
             Some(found) => *found = point,

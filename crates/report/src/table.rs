@@ -200,8 +200,9 @@ pub fn lines(rows: &[Row], of: TableColumns, ranks: Ranks) -> Vec<TableLine> {
         }
         (true, false) => WIDE.to_vec(),
     };
-    // Of six columns none is that of ranks: the chart has them.
-    let is_ranked = of != TableColumns::Six && rows.iter().any(|row| row.rank.is_some());
+    // Of six columns of a page none is that of ranks: the chart has them.
+    let has_chart = of == TableColumns::Six && ranks == Ranks::InAColumn;
+    let is_ranked = !has_chart && rows.iter().any(|row| row.rank.is_some());
     let rank_column = if is_ranked && ranks == Ranks::InAColumn { &["rank"][..] } else { &[] };
     let columns = view(ROWS, &[rank_column, usual, &besides].concat());
     let before = is_ranked && ranks == Ranks::BeforeNames;

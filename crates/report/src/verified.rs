@@ -33,6 +33,10 @@ fn is_about(tried: &Tried, record: &Record) -> bool {
 /// kills could lose): lmdb)", "power (claimed: redis; claimed, tested crash: lmdb)".
 pub fn in_words(records: &[Record]) -> String {
     let level = records.first().map_or(Durability::None, |record| record.durability);
+    // Nothing has to survive: there is nothing to claim.
+    if level == Durability::None {
+        return level.to_string();
+    }
     let mut by_standing: BTreeMap<(&'static str, String), BTreeSet<&str>> = BTreeMap::new();
     for record in records.iter().filter(|record| !record.target.baseline) {
         by_standing.entry(standing(record.tried.as_ref())).or_default().insert(&record.target.label);

@@ -42,15 +42,21 @@ const PLACES_MAX: usize = 6;
 /// "3.4x [3.3-3.5]", "about 3.4x [3.1-3.8]": no more digits than the interval supports, and two at least. Without an
 /// interval "1.00x".
 pub(super) fn versus(versus: Versus) -> String {
+    let alone = without_interval(versus);
     match versus.low.zip(versus.high) {
         Some((low, high)) if low < high => {
-            let places = places_of(high - low, versus.ratio);
-            let rough = if versus.preliminary { ROUGH } else { "" };
-            let [ratio, low, high] = [versus.ratio, low, high].map(|ratio| digits(ratio, places));
-            format!("{rough}{ratio}x [{low}-{high}]")
+            let [low, high] = [low, high].map(|end| digits(end, places_of(high - low, versus.ratio)));
+            format!("{alone} [{low}-{high}]")
         }
-        _ => format!("{}x", digits(versus.ratio, places_of(0.0, versus.ratio))),
+        _ => alone,
     }
+}
+
+/// "3.4x", "about 3.4x".
+fn without_interval(versus: Versus) -> String {
+    let width = versus.low.zip(versus.high).map_or(0.0, |(low, high)| high - low);
+    let rough = if versus.preliminary && width > 0.0 { ROUGH } else { "" };
+    format!("{rough}{}x", digits(versus.ratio, places_of(width, versus.ratio)))
 }
 
 /// The same of a target that was run twice, with two digits: what is claimed is beyond the far end of these.
@@ -74,17 +80,25 @@ pub(super) fn digits(ratio: f64, places: usize) -> String {
 
 /// "at least 36x": the end of an interval above 1, rounded down and not onto 1.
 pub(super) fn at_least(ratio: f64) -> String {
+    format!("at least {}", rounded_down(ratio))
+}
+
+/// "at most 0.83x": the end of an interval below 1, rounded up and not onto 1.
+pub(super) fn at_most(ratio: f64) -> String {
+    format!("at most {}", rounded_up(ratio))
+}
+
+fn rounded_down(ratio: f64) -> String {
     let places = match ratio {
         10.0.. => 0,
         1.1.. => 1,
         _ => 2,
     };
-    format!("at least {}x", rounded(ratio, places, f64::floor))
+    format!("{}x", rounded(ratio, places, f64::floor))
 }
 
-/// "at most 0.83x": the end of an interval below 1, rounded up and not onto 1.
-pub(super) fn at_most(ratio: f64) -> String {
-    format!("at most {}x", rounded(ratio, places_of_two(ratio).max(2), f64::ceil))
+fn rounded_up(ratio: f64) -> String {
+    format!("{}x", rounded(ratio, places_of_two(ratio).max(2), f64::ceil))
 }
 
 /// What is claimed of a ratio: of a noisy run only the end of its interval that is nearer to 1, "at least 1.2x" or "at
@@ -94,6 +108,15 @@ pub(super) fn claimed(ratio: Versus, is_noisy: bool) -> String {
         Some((low, _)) if low > 1.0 => at_least(low),
         Some((_, high)) if high < 1.0 => at_most(high),
         _ => versus(ratio),
+    }
+}
+
+/// The same in one word or two: "1.18x", "about 1.2x", "≥1.2x", "≤0.83x".
+pub(super) fn claimed_in_brief(ratio: Versus, is_noisy: bool) -> String {
+    match ratio.low.zip(ratio.high).filter(|_| is_noisy) {
+        Some((low, _)) if low > 1.0 => format!("≥{}", rounded_down(low)),
+        Some((_, high)) if high < 1.0 => format!("≤{}", rounded_up(high)),
+        _ => without_interval(ratio),
     }
 }
 

@@ -1,7 +1,8 @@
-//! Warnings as values: what changes the conclusion, the evidence, and the way out. At most three are printed.
+//! Warnings as values: what changes the conclusion, the evidence, and the way out.
 
 use serde::Serialize;
 
+use super::render::OneLine;
 use super::run_report::RunReport;
 use kvfair_core::preflight;
 
@@ -17,13 +18,14 @@ pub struct Warning {
     pub id: &'static str,
     /// What is so, and how it was seen.
     pub evidence: String,
+    /// What is so, in one line.
+    #[serde(skip)]
+    pub brief: String,
     pub fix: String,
     /// The conclusion does not stand with it; less weighty ones change how far it goes.
     pub weighty: bool,
 }
 
-/// What is printed unless all are asked for.
-const PRINTED: usize = 3;
 /// What warnings are called, beside those of the machine before the run, and when they are shown.
 const OWN: &[(&str, &str)] = &[
     ("touch", "reading changes when keys of a server by URL were last used, and it evicts by that"),
@@ -95,30 +97,33 @@ pub fn heard(warnings: &[Warning], silenced: &[String]) -> Vec<Warning> {
     warnings.iter().filter(|warning| !silenced.iter().any(|id| id == warning.id)).cloned().collect()
 }
 
-/// As they are printed, a line each: those that were not silenced, the first three unless all are asked for.
-pub fn printed(warnings: &[Warning], silenced: &[String], all: bool) -> Vec<String> {
-    let heard = heard(warnings, silenced);
-    let shown = if all { heard.len() } else { PRINTED.min(heard.len()) };
-    let told = heard[..shown].iter();
-    let mut lines: Vec<String> =
-        told.map(|warning| format!("warning ({}): {}: {}", warning.id, warning.evidence, warning.fix)).collect();
-    if shown < heard.len() {
-        let rest: Vec<&str> = heard[shown..].iter().map(|warning| warning.id).collect();
-        lines.push(format!("more warnings (--wide): {}", rest.join(", ")));
-    }
-    lines
+/// As they are printed with all that is known of them, a line each.
+pub fn printed(warnings: &[Warning]) -> Vec<String> {
+    let line = |warning: &Warning| format!("warning ({}): {}: {}", warning.id, warning.evidence, warning.fix);
+    warnings.iter().map(line).collect()
 }
 
 impl Warning {
     /// The same, of one of several sizes.
     pub fn at(self, size: &str) -> Warning {
-        Warning { evidence: format!("at {size} {}", self.evidence), ..self }
+        let at = |text: &str| format!("at {size} {text}");
+        Warning { evidence: at(&self.evidence), brief: at(&self.brief), ..self }
+    }
+
+    /// The same in fewer words.
+    fn in_brief(self, brief: String) -> Warning {
+        Warning { brief, ..self }
+    }
+
+    /// In one line of a terminal.
+    pub fn line(&self) -> OneLine {
+        OneLine { text: format!("warning ({}): {}", self.id, self.brief), more: format!(": {}", self.fix) }
     }
 }
 
 fn warning(id: &'static str, weighty: bool, evidence: String, fix: &str) -> Warning {
     assert!(ids().any(|known| known == id), "{id} cannot be silenced");
-    Warning { id, evidence, fix: fix.to_string(), weighty }
+    Warning { id, brief: evidence.clone(), evidence, fix: fix.to_string(), weighty }
 }
 
 #[cfg(test)]
@@ -126,17 +131,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn three_are_printed_and_the_rest_is_named() {
-        let all: Vec<Warning> = ["discarded", "aa-control", "short", "drift"]
-            .map(|id| warning(id, true, format!("{id} is so"), "do this"))
+    fn those_that_are_silenced_are_left_out_and_a_size_stands_first() {
+        let all: Vec<Warning> = ["discarded", "short"]
+            .map(|id| warning(id, true, format!("{id} is so; much"), "do this").in_brief(format!("{id} is so")))
             .to_vec();
-        let text = printed(&all, &[], false);
-        assert_eq!((text.len(), text[3].as_str()), (4, "more warnings (--wide): drift"));
-        let rest = printed(&all, &["aa-control".to_string()], false);
-        assert!(
-            rest.len() == 3 && rest.iter().all(|line| line.starts_with("warning (") && !line.contains("aa-control is"))
-        );
-        assert_eq!(printed(&all, &[], true).len(), 4);
-        assert!(printed(&[], &[], false).is_empty());
+        assert_eq!(printed(&heard(&all, &["discarded".to_string()])), ["warning (short): short is so; much: do this"]);
+        let line = all[1].clone().at("10 profiles").line();
+        assert_eq!(line.whole(), "warning (short): at 10 profiles short is so: do this");
+        assert_eq!(line.text, "warning (short): at 10 profiles short is so");
     }
 }

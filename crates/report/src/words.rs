@@ -11,15 +11,49 @@ use super::{verified, warn};
 use kvfair_core::effort::CLAIM_BLOCKS;
 use kvfair_core::load::{Arrivals, Keys, Load, Only};
 use kvfair_core::network;
+use kvfair_core::noise::percent;
 use kvfair_core::op::readable;
-use kvfair_core::record::{KEYS_DRAWN, Record, Traced, Verdict};
+use kvfair_core::record::{Checked, KEYS_DRAWN, Outcome, Record, Traced, Verdict};
 use kvfair_core::trial::{Configuration, Data, Durability, NgramSettings, Verify, file_in_words};
 use kvfair_core::units;
 
-/// "fans, 10,000 profiles · durability none (claimed) · 1 client · 3 blocks, no claim".
+/// "fans, 10,000 profiles · durability none · 1 client · 3 blocks, no claim".
 pub fn headline(records: &[Record], standings: &Standings<'_>) -> String {
     let Some(first) = records.first() else { return "no trials".to_string() };
-    format!("{} · {}", subject(records), claim(first, standings))
+    format!("{} · {}", subject(records), claim(first, standings, twice(standings)))
+}
+
+/// "fans, 10,000 profiles · durability none · 1 client · 12 blocks · noise floor 2 % · 61 of 61 answers right".
+pub fn headline_in_brief(records: &[Record], standings: &Standings<'_>) -> String {
+    let Some(first) = records.first() else { return "no trials".to_string() };
+    let has_floor = !standings.repeated.is_empty() && !standings.is_noisy();
+    let floor = has_floor.then(|| format!("noise floor {}", percent(standings.noise.floor())));
+    let parts = [Some(subject(records)), Some(claim(first, standings, floor)), all_right(records)];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
+}
+
+/// The trials of stores that were run.
+fn run_on_stores(records: &[Record]) -> Vec<&Record> {
+    let is_run = |record: &&Record| !matches!(record.outcome, Outcome::LeftOut { .. } | Outcome::Missing { .. });
+    records.iter().filter(|record| record.verdict != Verdict::Baseline).filter(is_run).collect()
+}
+
+/// "61 of 61 answers right", or that each get was looked at; nothing where not all trials are right, or not compared in
+/// full.
+fn all_right(records: &[Record]) -> Option<String> {
+    let trials = run_on_stores(records);
+    let checked = trials.iter().map(|record| match &record.verdict {
+        Verdict::Right(checked) if checked.how != Verify::Sample => Some((*record, checked)),
+        _ => None,
+    });
+    let checked: Vec<_> = checked.collect::<Option<_>>()?;
+    let is_looked_at =
+        |(record, checked): &(&Record, &Checked)| record.stream.traced.is_some() || checked.answer.is_empty();
+    Some(match checked.iter().any(is_looked_at) {
+        _ if checked.is_empty() || reads_only(checked[0].0) => return None,
+        true => "every get was right".to_string(),
+        false => format!("{0} of {0} answers right", units::thousands(checked.len() as u64)),
+    })
 }
 
 /// "fans, 10,000 profiles", or the program that was run.
@@ -84,7 +118,7 @@ pub fn subject(records: &[Record]) -> String {
     format!("{subject} · {lies}{kept} · {clients}{ngrams}{queries}{cold}{readers}{replayed}{shared}")
 }
 
-/// "`./mine.py -h {host}` · data fits in memory · durability none (claimed)".
+/// "`./mine.py -h {host}` · data fits in memory · durability none".
 fn of_program(records: &[Record]) -> String {
     let first = &records[0];
     let (lies, kept) = lies_and_kept(records, first);
@@ -138,12 +172,12 @@ fn listed_names(names: &BTreeSet<&str>) -> String {
 }
 
 /// "12 blocks · same store twice: 1.00x [0.98-1.02] · noise ok".
-fn claim(first: &Record, standings: &Standings<'_>) -> String {
-    let claim = claim_so_far(first, standings);
+fn claim(first: &Record, standings: &Standings<'_>, of_control: Option<String>) -> String {
+    let claim = claim_so_far(first, standings, of_control);
     if first.is_under_way { format!("not finished · {claim}") } else { claim }
 }
 
-fn claim_so_far(first: &Record, standings: &Standings<'_>) -> String {
+fn claim_so_far(first: &Record, standings: &Standings<'_>, of_control: Option<String>) -> String {
     if first.run.answers_only {
         return "answers only, nothing timed".to_string();
     }
@@ -162,13 +196,17 @@ fn claim_so_far(first: &Record, standings: &Standings<'_>) -> String {
     if standings.blocks() < CLAIM_BLOCKS as usize {
         return format!("{blocks}, no claim");
     }
+    [Some(blocks), of_control, Some(noise(standings))].into_iter().flatten().collect::<Vec<_>>().join(" · ")
+}
+
+/// "same store twice: 1.00x [0.98-1.02]".
+fn twice(standings: &Standings<'_>) -> Option<String> {
     let twice = standings.repeated.iter().map(|one| match standings.repeated.len() {
         1 => of_twice(one.versus()),
         _ => format!("{} {}", of_twice(one.versus()), one.target),
     });
     let twice = twice.collect::<Vec<_>>().join(", ");
-    let twice = (!twice.is_empty()).then(|| format!("same store twice: {twice}"));
-    [Some(blocks), twice, Some(noise(standings))].into_iter().flatten().collect::<Vec<_>>().join(" · ")
+    (!twice.is_empty()).then(|| format!("same store twice: {twice}"))
 }
 
 /// Why "vs best" is not the ratio of the seconds beside it, where it is not: it comes from pairs of the same block, and
@@ -332,9 +370,15 @@ fn not_checked(records: &[Record]) -> String {
     let misses: u64 = records.iter().map(|record| record.metrics().misses).sum();
     let gone = if misses == 0 { String::new() } else { format!("; {} gets found nothing", units::thousands(misses)) };
     let drawn = if keys == 1 { "1 key was".to_string() } else { format!("{} keys were", units::thousands(keys)) };
-    format!(
-        "answers: not checked, since what the keys should hold is not known; {drawn} drawn{gone}; nothing was written"
-    )
+    format!("answers: not checked; {drawn} drawn{gone}; nothing was written")
+}
+
+/// How answers were checked, where the headline in brief does not say that all are right.
+pub fn answers_in_brief(records: &[Record]) -> String {
+    match answer(records, false) {
+        Block::Paragraph(words) if all_right(records).is_none() => words,
+        _ => String::new(),
+    }
 }
 
 /// How many trials gave the right answer; with `whole` the answer itself: digests, counts, what comes first.
@@ -365,9 +409,9 @@ pub fn answer(records: &[Record], whole: bool) -> Block {
         return Block::Paragraph(words);
     }
     if !whole {
-        let checked = records.iter().filter(|record| record.verdict != Verdict::Baseline);
-        let right = checked.clone().filter(|record| matches!(record.verdict, Verdict::Right(_))).count();
-        let all = checked.count();
+        let checked = run_on_stores(records);
+        let right = checked.iter().filter(|record| matches!(record.verdict, Verdict::Right(_))).count();
+        let all = checked.len();
         // Where one is wrong, or did not come to its end, they are not the same.
         let same = if right == all { "the same from every target, " } else { "" };
         let [right, all] = [right, all].map(|count| units::thousands(count as u64));

@@ -355,7 +355,7 @@ impl Forms {
 pub struct Look {
     #[command(flatten)]
     pub forms: Forms,
-    /// All columns, however wide, all warnings, and the answer with its digests
+    /// All columns, all warnings, and digests of the answers
     #[arg(long)]
     pub wide: bool,
     /// Of several blocks of a sweep, the requests a second that are told: median, or best (nothing is claimed from it)

@@ -39,6 +39,9 @@ pub(super) fn written(block: &Block) -> Markup {
         Block::List(items) | Block::Remarks(items) => html! {
             @if !items.is_empty() { ul { @for item in items { li { (item) } } } }
         },
+        Block::Lines(lines) => html! {
+            @if !lines.is_empty() { ul { @for line in lines { li { (line.whole()) } } } }
+        },
         Block::Subject(subject, details) => html! {
             h2 { (subject) }
             @if !details.is_empty() { ul { @for detail in details { li { (detail) } } } }

@@ -1,6 +1,6 @@
 //! Blocks as GitHub's Markdown.
 
-use super::Block;
+use super::{Block, OneLine};
 use crate::grid::Grid;
 use crate::table::TableLine;
 
@@ -14,7 +14,7 @@ pub fn written(blocks: &[Block]) -> String {
             continue;
         }
         // Lists that follow each other are one.
-        let is_list = matches!(block, Block::List(_) | Block::Remarks(_) | Block::Subject(..));
+        let is_list = matches!(block, Block::List(_) | Block::Lines(_) | Block::Remarks(_) | Block::Subject(..));
         text.push_str(match before {
             None => "",
             Some(true) if is_list => "\n",
@@ -31,6 +31,7 @@ fn block_written(block: &Block) -> String {
         Block::Headline(text) | Block::Paragraph(text) => escaped(text),
         Block::Table(grid) | Block::WideTable(grid) => table(grid),
         Block::List(items) | Block::Remarks(items) => listed(items),
+        Block::Lines(lines) => listed(&lines.iter().map(OneLine::whole).collect::<Vec<_>>()),
         Block::Subject(subject, details) => {
             let details = details.iter().map(|detail| format!("  - {}\n", escaped(detail)));
             format!("- {}\n{}", escaped(subject), details.collect::<String>())

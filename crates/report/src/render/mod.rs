@@ -23,6 +23,8 @@ pub enum Block {
     Paragraph(String),
     /// Things to know, one by one.
     List(Vec<String>),
+    /// The same, each in one line of a terminal: what does not fit is cut.
+    Lines(Vec<OneLine>),
     /// The same of the table above.
     Remarks(Vec<String>),
     /// A subject, and what there is to know of it.
@@ -33,6 +35,20 @@ pub enum Block {
     Aside(String),
     /// An empty line on a terminal.
     Gap,
+}
+
+/// What is shown in one line.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OneLine {
+    pub text: String,
+    /// What comes behind it where all of it fits.
+    pub more: String,
+}
+
+impl OneLine {
+    pub fn whole(&self) -> String {
+        format!("{}{}", self.text, self.more)
+    }
 }
 
 /// Where blocks are read: on a terminal of so many columns, or on a page.

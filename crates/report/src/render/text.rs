@@ -1,6 +1,6 @@
 //! Blocks as text for a terminal.
 
-use super::Block;
+use super::{Block, OneLine};
 use crate::grid::Grid;
 use crate::table::{layout, length, padded, wrap};
 
@@ -19,6 +19,7 @@ fn block_written(block: &Block, width: usize) -> String {
         Block::WideTable(grid) => table(grid, usize::MAX),
         Block::Headline(text) | Block::Paragraph(text) => wrap(text, width).join("\n"),
         Block::List(items) => items.iter().flat_map(|item| wrap(item, width)).collect::<Vec<_>>().join("\n"),
+        Block::Lines(lines) => lines.iter().map(|line| one_line(line, width)).collect::<Vec<_>>().join("\n"),
         Block::Remarks(remarks) => {
             let lines =
                 remarks.iter().map(|remark| format!(" {}", wrap(remark, width.saturating_sub(3)).join("\n   ")));
@@ -31,6 +32,22 @@ fn block_written(block: &Block, width: usize) -> String {
         Block::Named(told, texts) => named(told, texts, width),
     }
 }
+
+/// All of it where it fits, else its text, of which as many words are left out as must be.
+fn one_line(line: &OneLine, width: usize) -> String {
+    let whole = line.whole();
+    if length(&whole) <= width {
+        return whole;
+    }
+    let lines = wrap(&line.text, width.saturating_sub(CUT.len()));
+    match lines.as_slice() {
+        [only] => only.clone(),
+        lines => format!("{}{CUT}", lines.first().map_or("", |first| first.trim_end_matches([',', ';', ':', '.']))),
+    }
+}
+
+/// What stands for words that were left out.
+const CUT: &str = " ...";
 
 fn table(grid: &Grid, width: usize) -> String {
     let title = if grid.title.is_empty() { String::new() } else { format!(" {}\n", grid.title) };

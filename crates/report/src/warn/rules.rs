@@ -41,8 +41,12 @@ pub(super) fn touch(report: &RunReport<'_>) -> Vec<Warning> {
     };
     let of: BTreeMap<String, String> = report.records.iter().filter_map(told).collect();
     let fix = "read a replica, or fewer keys (--records)";
-    let evidence = |(target, did)| format!("{target}: the times of last use of the keys that were read are {did}");
-    of.into_iter().map(|of| warning("touch", true, evidence(of), fix)).collect()
+    let of_target = |(target, did): (String, String)| {
+        let evidence = format!("{target}: the times of last use of the keys that were read are {did}");
+        let brief = format!("reading renews the times of last use by which {target} evicts");
+        warning("touch", true, evidence, fix).in_brief(brief)
+    };
+    of.into_iter().map(of_target).collect()
 }
 
 /// A server that is not ours may have dropped records of its owner's.
@@ -91,7 +95,7 @@ pub(super) fn discarded(report: &RunReport<'_>) -> Vec<Warning> {
     if discarded as f64 <= all as f64 * DISCARDED_WARNED {
         return Vec::new();
     }
-    let why = reasons(
+    let why = worst(
         report,
         |_| true,
         |gate| match gate {
@@ -99,12 +103,15 @@ pub(super) fn discarded(report: &RunReport<'_>) -> Vec<Warning> {
             _ => Vec::new(),
         },
     );
+    let why = in_words(&why);
     let (what, then) = match counted.is_noisy() {
         true => ("disturbed", "; all blocks are used, and only what is beyond the noise is claimed".to_string()),
         false => ("discarded", run_again(report.records, counted.blocks.len(), discarded)),
     };
-    let evidence = format!("{discarded} of {all} blocks were {what} ({why}){then}");
-    vec![warning("discarded", true, evidence, "stop other programs, or run when the machine is quiet")]
+    let brief = format!("{discarded} of {all} blocks were {what}");
+    let evidence = format!("{brief} ({why}){then}");
+    let quiet = "stop other programs, or run when the machine is quiet";
+    vec![warning("discarded", true, evidence, quiet).in_brief(brief)]
 }
 
 /// What became of discarded blocks. Nothing where the run ended by the width of its intervals: then none was lacking.
@@ -126,26 +133,26 @@ pub(super) fn doubted(report: &RunReport<'_>) -> Vec<Warning> {
     let counted = &report.standings.counted;
     let few = counted.discarded.is_empty();
     let counts = |record: &Record| counted.blocks.contains(&record.block);
-    let why = reasons(report, counts, |gate| match gate {
+    let why = worst(report, counts, |gate| match gate {
         Gate::Warn(reasons) => reasons,
         Gate::Discard(reasons) if few => reasons,
         _ => Vec::new(),
     });
     // Each unclear point names its cause already.
     let none_counts = !report.points.is_empty() && report.points.iter().all(|point| point.unclear.is_some());
-    if why.is_empty() || none_counts || counted.is_noisy() {
-        return Vec::new();
-    }
-    let evidence = format!("in some trials that count {why}");
-    vec![warning("noise", false, evidence, "stop other programs, or run when the machine is quiet")]
+    let Some(first) = why.first().filter(|_| !none_counts && !counted.is_noisy()) else { return Vec::new() };
+    let (brief, evidence) =
+        (format!("in some trials {first}"), format!("in some trials that count {}", in_words(&why)));
+    let quiet = "stop other programs, or run when the machine is quiet";
+    vec![warning("noise", false, evidence, quiet).in_brief(brief)]
 }
 
-/// The worst of each kind in these records behind the warm-up, in words.
-fn reasons(
+/// The worst of each kind in these records behind the warm-up.
+fn worst(
     report: &RunReport<'_>,
     counts: impl Fn(&Record) -> bool,
     of: impl Fn(Gate) -> Vec<noise::Reason>,
-) -> String {
+) -> Vec<noise::Reason> {
     let yardstick = Yardstick::of(report.records.iter().map(|record| &record.noise));
     let mut worst: Vec<noise::Reason> = Vec::new();
     let counted = report.records.iter().filter(|record| record.block > 0 && counts(record));
@@ -156,7 +163,11 @@ fn reasons(
             None => worst.push(reason),
         }
     }
-    worst.iter().map(noise::Reason::to_string).collect::<Vec<_>>().join("; ")
+    worst
+}
+
+fn in_words(reasons: &[noise::Reason]) -> String {
+    reasons.iter().map(noise::Reason::to_string).collect::<Vec<_>>().join("; ")
 }
 
 /// The same store twice: an interval without 1 says that something besides the stores moves times, and a wide one that
@@ -167,8 +178,10 @@ pub(super) fn aa_control(report: &RunReport<'_>) -> Vec<Warning> {
     let mut found: Vec<Warning> = apart.iter().map(|one| differs(one, "time", true)).collect();
     if !wide.is_empty() {
         let wide: Vec<String> = wide.iter().map(|one| format!("{} {}", one.target, of_twice(one.versus()))).collect();
-        let evidence = format!("the same store run twice may differ by more than 5 %: {}", wide.join(", "));
-        found.push(warning("aa-control", true, evidence, "more blocks (--effort normal), or a quieter machine"));
+        let brief = "the same store run twice may differ by more than 5 %".to_string();
+        let evidence = format!("{brief}: {}", wide.join(", "));
+        let more = "more blocks (--effort normal), or a quieter machine";
+        found.push(warning("aa-control", true, evidence, more).in_brief(brief));
     }
     // Of CPU only what raises the noise floor above the least difference that is ever claimed.
     let by_cpu = aa::repeated(report.records, &report.standings.counted, costs::cpu_us_per_op);
@@ -183,17 +196,11 @@ fn differs(one: &Repeated<'_>, measure: &str, weighty: bool) -> Warning {
     let floor = one.control().floor().map_or_else(String::new, |floor| {
         format!("; differences in {measure} of up to {} are not claimed", percent(floor))
     });
-    let evidence = format!(
-        "the same store run twice differed from itself: the second trial of {} took {} the {measure} of its first{floor}",
-        one.target,
-        of_twice(one.versus())
-    );
-    warning(
-        "aa-control",
-        weighty,
-        evidence,
-        "run it again: if it stays, something besides the stores changes within a block",
-    )
+    let twice = of_twice(one.versus());
+    let second = format!("the second trial of {} took {twice} the {measure} of its first", one.target);
+    let evidence = format!("the same store run twice differed from itself: {second}{floor}");
+    let again = "run it again: if it stays, something besides the stores changes within a block";
+    warning("aa-control", weighty, evidence, again).in_brief(second)
 }
 
 /// There are blocks enough for claims, and the noise floor is unknown.
@@ -205,7 +212,8 @@ pub(super) fn no_aa_control(report: &RunReport<'_>) -> Vec<Warning> {
     }
     let evidence =
         "no target was run twice (A/A control): the noise floor is unknown, and nothing is claimed".to_string();
-    vec![warning("no-aa", true, evidence, "leave out --no-aa or --keep")]
+    let brief = "no target was run twice: nothing is claimed".to_string();
+    vec![warning("no-aa", true, evidence, "leave out --no-aa or --keep").in_brief(brief)]
 }
 
 /// Rates at which users would have given up waiting: above the first share it is said, above the second the rest of the
@@ -388,7 +396,8 @@ pub(super) fn debug_build(report: &RunReport<'_>) -> Vec<Warning> {
         return Vec::new();
     }
     let evidence = "this kvfair is a debug build: clients and embedded stores are many times slower".to_string();
-    vec![warning("debug-build", true, evidence, "cargo build --release")]
+    let brief = "clients and embedded stores are many times slower".to_string();
+    vec![warning("debug-build", true, evidence, "cargo build --release").in_brief(brief)]
 }
 
 /// The warning of CONTRIBUTING.md, where it would stand.
