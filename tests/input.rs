@@ -126,7 +126,7 @@ fn bad_lines_are_passed_over_as_allowed() {
     let read = profiles("tsv", 3, None, Bytes(data.clone())).unwrap();
     assert_eq!((read.0.len(), read.1), (3, 3));
     let fault = profiles("tsv", 2, None, Bytes(data)).unwrap_err();
-    assert_eq!(fault, "data:5: an empty line (2 bad lines before it were passed over)");
+    assert_eq!(fault, "data:5: an empty line (2 bad lines before it were skipped)");
 }
 
 #[test]

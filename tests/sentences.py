@@ -15,7 +15,7 @@ A sentence with a digit must be read by a rule, or tell no measured number: see 
 requests by clients or rates, of replicas, of round-trip times, of versions and of levers, and what `check` and `crash`
 found; of other forms (several sizes or orders, programs, searches, growth, the first look's larger job) each sentence
 with a digit is an error. Words without
-a digit are read where a rule knows them; `sent in bunches` and `drift` are not computed. An interval, a noise floor, a
+a digit are read where a rule knows them; `sent in bursts` and `drift` are not computed. An interval, a noise floor, a
 rank and a claim are computed anew, from the rules that docs/statistics.md states.
 """
 

@@ -184,7 +184,7 @@ pub struct Check {
     /// Stores by name (`redis`, `redis+unix`) or URL; every store found here if none is named
     ///
     /// Sizes and bytes of values and keys, counters, many keys, times to live, check-and-set, several clients, replies
-    /// in pieces: what was sent and what came is told of each that is wrong, limits as limits.
+    /// in pieces: each failed test prints what was sent and received; limits are listed as limits.
     pub targets: Vec<String>,
     /// Write to a server by URL that does not tell how much memory it has left: it may evict records of its owner
     #[arg(long)]
@@ -212,7 +212,7 @@ pub struct FindingArgs {
     kvfair clean memcached://host --of out.jsonl --yes\n\n\
     A run takes back what it wrote to a store by URL, also after Ctrl-C. One that was killed (kill -9) cannot: what it \
     was about to write stands in a file beside its results (RESULTS.guest). From that and from the records the job is \
-    replayed. Deleted are only keys that still hold a value that the run may have written; the others stay and are \
+    replayed. Only keys that still hold a value that the run may have written are deleted; the others stay and are \
     counted. Each value is read and compared right before its deletion; only a write between the two is not seen. The \
     counters of `ngrams` do not tell who counted: one between 1 and its final count is taken for the run's.")]
 pub struct Clean {
@@ -411,9 +411,9 @@ pub struct Show {
     pub results: Vec<PathBuf>,
     /// Draw what the job has into this file, which must not exist yet
     ///
-    /// Of a sweep requests a second (at rates the response, p99) and CPU a request against what was swept over. Of a
-    /// job of requests latency by percentile. Of trials of some seconds CPU and memory of the store by second. Of
-    /// levers what each gains. Of `kvfair growth` how costs grow. Of other runs the targets beside each other.
+    /// For a sweep: requests per second (at rates: p99 response time) and CPU per request, by the swept value. For a
+    /// job of requests: latency by percentile. For trials of some seconds: CPU and memory of the store by second. For
+    /// levers: the gain of each. For `kvfair growth`: how costs grow. For other runs: a comparison of the targets.
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
     /// Write all op times to DIR for other tools: an .hgrm file each, in microseconds, and histograms.hlog

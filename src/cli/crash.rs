@@ -129,7 +129,7 @@ pub fn full_disk(scratch: &Path) -> String {
 fn stood(label: &str, stands: &Tried) -> String {
     let (words, when) = (verified::verdict(stands), readable(stands.tried.as_bytes(), 16));
     format!(
-        "{label}: what was lost {when} is not undone by a try with more luck, so \"{words}\" stands\nhint: `kvfair crash \
+        "{label}: the loss of {when} still counts after a try without losses, so \"{words}\" stands\nhint: `kvfair crash \
          --forget {}` removes it",
         stands.store
     )

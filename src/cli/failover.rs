@@ -45,7 +45,7 @@ pub fn failover(args: &Crash) -> Result<Exit> {
     let ended = findings.end(if is_whole { Exit::Ok } else { Exit::Interrupted })?;
     if is_near {
         complain(&format!(
-            "hint: all servers are on this machine, and little is under way to a replica. As over a network: &{}=5ms",
+            "hint: all servers are on this machine, so replicas lag very little. To add a network delay: &{}=5ms",
             LINK_DELAY.name
         ));
     }

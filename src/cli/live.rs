@@ -166,7 +166,7 @@ fn discarded_blocks(records: &[Record]) -> Option<String> {
     let last = blocks.last()?;
     let trials: Vec<&Record> = records.iter().filter(|record| record.block == *last).collect();
     let why = disturbed(&trials, Yardstick::of(records.iter().map(|record| &record.noise)))?;
-    let then = if counted.is_noisy() { "all count" } else { "run again" };
+    let then = if counted.is_noisy() { "all are used" } else { "run again" };
     Some(format!("disturbed blocks: {}, {then}; the last, block {last}: {why}", blocks.len()))
 }
 

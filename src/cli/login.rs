@@ -33,7 +33,7 @@ pub fn complete(chosen: &mut [Chosen]) -> Result<()> {
     }
     if let Some((name, hosts)) = of_variable.into_iter().find(|(_, hosts)| hosts.len() > 1) {
         let hosts = hosts.into_iter().collect::<Vec<_>>().join(" and ");
-        let what = format!("{name} would be told to {hosts}: a password is for one host");
+        let what = format!("{name} would be sent to {hosts}: a password is for one host");
         return Err(anyhow!(Usage(format!("{what}\nhint: run each by itself, or put passwords into the URLs"))));
     }
     if io::stdin().is_terminal() && terminal::is_watched() { ask_for(chosen) } else { Ok(()) }

@@ -337,7 +337,7 @@ fn rate_by_share(errand: &mut Errand<'_>, scratch: &Path, interrupt: &Interrupt,
 
 fn tell_disturbed(gates: &Gates) {
     if let Some(what) = &gates.disturbed {
-        complain(&format!("kvfair: the pilots were disturbed ({what}): what they foretell is less sure"));
+        complain(&format!("kvfair: the pilots were disturbed ({what}): their forecast is less certain"));
     }
 }
 

@@ -116,7 +116,7 @@ fn newest(parts: Parts) -> Result<(PathBuf, ResultsOf)> {
                 name(&passed);
                 return Ok((path.clone(), results));
             }
-            Err(why) => passed.push(format!("kvfair: passed over {}: {why}", path.display())),
+            Err(why) => passed.push(format!("kvfair: skipped {}: {why}", path.display())),
         }
     }
     let readable =

@@ -67,7 +67,7 @@ pub fn read(path: &Path, parts: Parts) -> Result<Vec<Record>> {
     records.sort_by_key(|record| record.ahead);
     answers::note(&mut records);
     if is_under_way {
-        complain(&format!("kvfair: {}: the run is still going on: this is not its end", path.display()));
+        complain(&format!("kvfair: {}: the run is still in progress: these results are incomplete", path.display()));
         records.iter_mut().for_each(|record| record.is_under_way = true);
     } else if let Some(what) = whole::cut_off(&records) {
         complain(&format!("kvfair: {}: the run was cut off by its time limit or by a signal: {what}", path.display()));

@@ -42,7 +42,7 @@ pub fn site(args: &SiteArgs) -> Result<Exit> {
         files.insert(name.clone(), text.into_bytes());
         entries.push(IndexEntry { file: name, facts });
     }
-    passed.iter().for_each(|why| complain(&format!("kvfair: passed over {why}")));
+    passed.iter().for_each(|why| complain(&format!("kvfair: skipped {why}")));
     if entries.is_empty() {
         return Err(anyhow!(NothingShown("no site is written: none of the files has results to show".to_string())));
     }

@@ -320,7 +320,7 @@ fn place(adapter: &Adapter, transport: Transport, rest: &str, asked: &mut Asked)
         return if rest.is_empty() {
             Ok((Place::Memory, String::new()))
         } else {
-            bail!("{} lives nowhere", adapter.name)
+            bail!("{} takes no address and no directory", adapter.name)
         };
     }
     let place = match (transport, rest.strip_prefix("//")) {

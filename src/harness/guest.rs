@@ -166,7 +166,7 @@ impl EvictionWatch {
     pub fn look(&self) -> Option<String> {
         let count = self.seen.try_iter().max()?;
         Some(format!(
-            "{} dropped {} records to make room while kvfair wrote to it: nothing is said of it",
+            "{} dropped {} records to make room while kvfair wrote to it: it has no result",
             self.label,
             thousands(count)
         ))

@@ -46,7 +46,7 @@ pub struct Unclear {
 
 impl fmt::Display for Unclear {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "unclear: {}; nothing is said of {}\n{HINT}", self.what, self.target)
+        write!(out, "unclear: {}; no result for {}\n{HINT}", self.what, self.target)
     }
 }
 

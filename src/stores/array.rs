@@ -15,7 +15,7 @@ pub mod server;
 
 pub static ARRAY: Adapter = Adapter {
     name: NAME,
-    about: "a server of ours that looks up an array: what the generator reaches where no store is in the way",
+    about: "a server of kvfair that only reads an array: the most that the load generator reaches without a store",
     role: Role::Ceiling,
     transports: &[Transport::Unix, Transport::Tcp],
     schemes: &[],

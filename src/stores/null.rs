@@ -12,8 +12,8 @@ pub static NULL: Adapter = Adapter {
     schemes: &[],
     settings: &[],
     keeps: |level| match level {
-        Durability::None => Ok("keeps nothing"),
-        _ => Err("null keeps nothing"),
+        Durability::None => Ok("stores nothing"),
+        _ => Err("null stores nothing"),
     },
     stays: |_| false,
     lacks: |_| &[],

@@ -97,9 +97,10 @@ fn of_a_server_that_cannot_be_seen_nothing_is_told() {
     let relay = relay_to(port_of(&server));
     let desk = Desk::new();
     let url = format!("redis://127.0.0.1:{relay}");
-    let said = Started::new(desk.kvfair(&[&SMALL[..], &["1", "--wide", &url]].concat())).wait();
+    let said = Started::new(desk.kvfair(&[&SMALL[..], &["1", &url]].concat())).wait();
     said.exits(0);
-    assert!(!said.out.contains("on this machine"), "{}", said.out);
+    let whole = desk.run(&["show", "--wide"]);
+    assert!(!whole.exits(0).out.contains("on this machine, not started"), "{}", whole.out);
     let record = desk.record(&url);
     assert_eq!(record["memory"]["server"], Value::Null);
     let numbers = &desk.rows()[0];

@@ -291,7 +291,7 @@ fn agents_that_are_none_are_named_before_a_run() {
             "agent 0 (localhost) did not start: exit code 255; it said: ssh: connect to host b: No route to host hint:",
         ),
         ("exec sleep 100", &["--timeout", "2s"], "agent 0 (localhost): it did not answer within 2 s hint:"),
-        ("echo Welcome; exec KVFAIR agent", &[], "agent 0 (localhost) said what no agent says: 'Welcome' hint:"),
+        ("echo Welcome; exec KVFAIR agent", &[], "agent 0 (localhost) sent an unexpected line: 'Welcome' hint:"),
         (
             r#"KVFAIR agent | sed -u 's/"kvfair":"[^"]*"/"kvfair":"0.0.1"/'"#,
             &[],

@@ -76,12 +76,12 @@ fn bad_lines_may_be_passed_over_up_to_a_number_and_are_counted() {
     let text = format!("{GOOD}x\n{GOOD}y\n{GOOD}");
     desk.file("some.jsonl", &text);
     let said = run(&desk, &["--input", "some.jsonl", "--skip-bad", "2"]);
-    said.exits(0).shows("2 bad lines passed over");
+    said.exits(0).shows("2 bad lines skipped");
     let record = desk.record("ram");
     assert_eq!((&record["stream"]["units"], &record["stream"]["skipped_lines"]), (&3.into(), &2.into()));
     assert_eq!(record["verdict"]["kind"], "right");
     let said = run(&desk, &["--input", "some.jsonl", "--skip-bad", "1"]);
-    said.exits(1).complains("some.jsonl:4: ").complains("1 bad lines before it were passed over");
+    said.exits(1).complains("some.jsonl:4: ").complains("1 bad lines before it were skipped");
 }
 
 #[test]

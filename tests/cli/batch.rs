@@ -151,7 +151,7 @@ fn what_an_engine_cannot_do_is_refused_before_anything_starts() {
         (&["run", "ngrams", "cached:duckdb"], "hint: leave cached: out"),
         (&["run", "ngrams", "duckdb", "--keep", "kept"], "has no data that could be kept"),
         (&["run", "ngrams", "sort", "--unit", "char"], "counts words, not characters"),
-        (&["run", "ngrams", "duckdb:/tmp"], "lives nowhere"),
+        (&["run", "ngrams", "duckdb:/tmp"], "takes no address and no directory"),
         (&["run", "ngrams", "duckdb?threads=1"], "has no setting 'threads'"),
     ] {
         desk.run(arguments).exits(2).complains(words);

@@ -290,7 +290,12 @@ fn a_verdict_with_a_preloaded_library_is_none_without_it() {
 
     let honest = desk.run(&crash);
     honest.exits(0).shows("power (syncs counted)");
-    assert!(!honest.err.contains("is not undone") && !honest.out.contains("preloaded"), "{}{}", honest.out, honest.err);
+    assert!(
+        !honest.err.contains("still counts after") && !honest.out.contains("preloaded"),
+        "{}{}",
+        honest.out,
+        honest.err
+    );
     desk.run(&run).exits(0).shows("durability power (syncs counted)");
     with(&run).exits(0).shows("crash (claimed power)");
     // The verdict with the library stands beside.

@@ -120,7 +120,7 @@ fn the_object_says_what_was_run_and_what_may_be_said_of_it() {
     for name in RESULTS {
         let told = of(name);
         assert_eq!(keys(&told), ["claims", "rows", "run", "verdict", "warnings"], "{name}");
-        let text = fs::read_to_string(golden(&format!("{name}.txt"))).unwrap();
+        let text = fs::read_to_string(golden(&format!("{name}.wide.txt"))).unwrap();
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         let sentence = told["verdict"]["sentence"].as_str().expect("a sentence");
         assert!(!sentence.is_empty() && text.contains(sentence), "{name}: the table's own sentence: {sentence}");

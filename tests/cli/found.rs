@@ -106,7 +106,7 @@ fn findings_are_no_run_and_are_passed_over_by_what_needs_one() {
     }
     let said = desk.run(&["compare", &path, "run.jsonl"]);
     said.exits(1).complains("found by `kvfair check`, which runs no job").complains("hint: `kvfair show` prints it");
-    desk.run(&["site", "site", &path, "run.jsonl"]).exits(0).complains("kvfair: passed over kvfair-results/");
+    desk.run(&["site", "site", &path, "run.jsonl"]).exits(0).complains("kvfair: skipped kvfair-results/");
     desk.run(&["show", &path, "--svg", "x.svg"])
         .exits(1)
         .complains("--svg: results of `kvfair check` have no such form")

@@ -56,16 +56,16 @@ fn a_run_that_still_goes_on_is_not_shown_as_if_it_had_ended() {
     let run = ["run", "getset", "ram", "lmdb", "--clients", "1,2", "--requests", "2000", "--blocks", "500"];
     let started = Started::new(desk.kvfair(&[&run[..], &["--output", "on.jsonl"]].concat()));
     wait_for("records", || std::fs::read_to_string(&file).ok().filter(|text| text.lines().count() > 4));
-    desk.run(&["show", "on.jsonl"]).exits(0).shows("not finished · ").complains("the run is still going on");
+    desk.run(&["show", "on.jsonl"]).exits(0).shows("not finished · ").complains("the run is still in progress");
     desk.run(&["show", "on.jsonl", "--markdown"]).exits(0).shows("not finished");
-    desk.run(&["show", "on.jsonl", "--json"]).exits(0).complains("the run is still going on");
+    desk.run(&["show", "on.jsonl", "--json"]).exits(0).complains("the run is still in progress");
     desk.run(&["show", "on.jsonl", "--svg", "on.svg"]).exits(0);
     let svg = std::fs::read_to_string(desk.home().join("on.svg")).expect("a chart");
     assert!(one_line(&svg).contains("not finished"), "{svg}");
     started.interrupt(Signal::SIGINT);
     started.wait().exits(130);
     let ended = desk.run(&["show", "on.jsonl"]);
-    assert!(!ended.exits(0).out.contains("not finished") && !ended.err.contains("going on"), "{}", ended.out);
+    assert!(!ended.exits(0).out.contains("not finished") && !ended.err.contains("in progress"), "{}", ended.out);
 }
 
 /// Nobody knows where the data of a server that kvfair did not start lies and what becomes of it.

@@ -169,7 +169,7 @@ fn a_change_over_time_is_found_with_the_command_that_decides() {
         .shows("redis+unix: maybe since 2026-11-11 02:00 1.20 times as much");
     said.shows("redis 1.0 -> redis 2.0")
         .shows("seconds, ratio to ram")
-        .complains("passed over kvfair-results/broken.jsonl");
+        .complains("skipped kvfair-results/broken.jsonl");
     let base = "--base 'redis+unix?program=/opt/redis-1.0/redis-server'";
     let head = "--head 'redis+unix?program=/opt/redis-2.0/redis-server'";
     said.shows(&format!("decide: kvfair compare fans {base} {head} --profiles 30 --blocks 4"));
@@ -189,7 +189,7 @@ fn histories_of_two_methods_and_of_two_machines_end_their_lines() {
     // What another method measured cannot be read, and is no part of a line.
     let said = desk.run(&["history"]);
     said.exits(0).shows("10 of 10").shows("10 runs, 2026-11-11 to 2026-11-20");
-    said.complains("passed over kvfair-results/20261101T020000Z-fans.jsonl:1: measured by method 1");
+    said.complains("skipped kvfair-results/20261101T020000Z-fans.jsonl:1: measured by method 1");
     said.shows("The lines of fans break where method 1 measured (10 runs, the last 2026-11-10 02:00)");
     desk.run(&["history", "--svg", "methods.svg"]).exits(0);
     let svg = std::fs::read_to_string(desk.home().join("methods.svg")).expect("a picture");

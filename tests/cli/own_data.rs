@@ -225,7 +225,7 @@ fn what_is_no_such_data_is_told_with_its_first_line_and_what_was_expected() {
     // One line in a few is passed over where that is allowed, by its number.
     let some = format!("{PAIRS}\nBob,x,y\n");
     run(&desk, "fans", desk.file("some.csv", &some), &[]).exits(1).complains("some.csv:10: 3 columns instead of 2");
-    run(&desk, "fans", "some.csv", &["--skip-bad", "1"]).exits(0).shows("1 bad line passed over");
+    run(&desk, "fans", "some.csv", &["--skip-bad", "1"]).exits(0).shows("1 bad line skipped");
     assert_eq!(desk.record("lmdb")["stream"]["skipped_lines"], 1);
 }
 

@@ -23,7 +23,7 @@ fn memory_and_disk_are_measures_where_two_targets_have_their_bytes() {
     says(&page, &[memory, "<section data-measure=\"cpu\" data-more=\"\"><h2>", "<section data-measure=\"time\"><h2>"]);
     says(
         picture(&page, "Memory"),
-        &["megabytes at the peak, logarithmic<", "one block each", "of a server its processes"],
+        &["megabytes at the peak, logarithmic<", "one block each", "for a server its processes"],
     );
     assert!(!page.contains("data-measure=\"disk\""), "Redis kept nothing on disk");
     let with_bytes = |record: &mut Value| {

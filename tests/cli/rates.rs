@@ -215,7 +215,7 @@ fn a_search_ends_with_its_time() {
     let desk = Desk::new();
     let said = desk.run(&["find-max", "mixed", "redis+unix", "--records", "300", "--step", "1", "--budget", "3s"]);
     said.exits(6).shows("redis+unix unclear: the time was over after ").shows("a longer --budget");
-    said.shows("The time was over: nothing is said of redis+unix.");
+    said.shows("The time was over: no result for redis+unix.");
     let (_, rest) = said.out.split_once("the time was over after ").expect("it is told");
     let steps: u32 = rest.split(' ').next().and_then(|steps| steps.parse().ok()).expect("a number");
     assert!(steps <= 3, "{}", said.out);

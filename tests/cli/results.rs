@@ -260,13 +260,13 @@ fn show_passes_over_what_holds_no_measurement_and_names_it() {
     // Also where nothing else can be shown.
     desk.file("kvfair-results/2-empty.jsonl", "");
     let said = desk.run(&["show"]);
-    said.exits(3).shows("/bin/false").complains("passed over kvfair-results/2-empty.jsonl: it is empty");
+    said.exits(3).shows("/bin/false").complains("skipped kvfair-results/2-empty.jsonl: it is empty");
     run("lmdb", "2-right.jsonl").exits(0);
     run("redis?program=/bin/false", "3-failed.jsonl").exits(3);
     desk.file("kvfair-results/4-empty.jsonl", "");
     let said = desk.run(&["show"]);
-    said.exits(0).shows(" lmdb ").complains("passed over kvfair-results/4-empty.jsonl: it is empty");
-    said.complains("passed over kvfair-results/3-failed.jsonl: no trial was finished");
+    said.exits(0).shows(" lmdb ").complains("skipped kvfair-results/4-empty.jsonl: it is empty");
+    said.complains("skipped kvfair-results/3-failed.jsonl: no trial was finished");
     desk.run(&["show", "kvfair-results/3-failed.jsonl"]).exits(3).shows("/bin/false");
 }
 

@@ -285,7 +285,7 @@ fn a_password_is_told_to_one_host_only() {
     };
     for variable in ["KVFAIR_PASSWORD", "REDISCLI_AUTH"] {
         let two = list(variable, &["redis://a.example", "valkey://b.example:1/2"]);
-        two.exits(2).complains(&format!("{variable} would be told to a.example and b.example"));
+        two.exits(2).complains(&format!("{variable} would be sent to a.example and b.example"));
         tells_no_secret(&desk, &two, &[variable]);
         list(variable, &["redis://127.0.0.1:1", "redis://a.example"]).exits(2).complains("this machine");
         list(variable, &["redis://127.0.0.1:1", "redis://localhost:2", "unix:///run/s"]).exits(0);

@@ -27,7 +27,7 @@ fn a_site_passes_over_a_run_of_which_nothing_can_be_shown() {
     desk.file("fans.jsonl", results("fans"));
     desk.file("disturbed.jsonl", disturbed());
     let said = desk.run(&["site", "site", "disturbed.jsonl", "fans.jsonl"]);
-    said.exits(0).complains("passed over disturbed.jsonl: the machine disturbed every trial").complains("(1 page)");
+    said.exits(0).complains("skipped disturbed.jsonl: the machine disturbed every trial").complains("(1 page)");
     assert!(desk.home().join("site/fans.html").exists() && !desk.home().join("site/disturbed.html").exists());
     let said = desk.run(&["site", "other", "disturbed.jsonl"]);
     said.exits(6).complains("none of the files has results to show");

@@ -235,7 +235,7 @@ fn bad_input_is_named_and_nothing_is_measured() {
     assert!(desk.records().is_empty(), "nothing was measured");
     run(&desk, &["--input", "comma.twitter", "--skip-bad", "1", "--clients", "2", "ram"])
         .exits(0)
-        .shows("1 bad line passed over");
+        .shows("1 bad line skipped");
     desk.run(&["data", "trace"]).exits(2).complains("the job trace has no data of its own");
     desk.run(&["jobs"]).exits(0).shows("files --input FILE: twitter, libcachesim, oracle, arc, each also .gz or .zst");
 }

@@ -28,5 +28,5 @@ fn a_generator_that_is_starved_is_limited_by_the_client() {
     said.exits(0)
         .shows("ms*")
         .shows("requests sent too late; not ranked")
-        .shows("Every point is limited by the load generator");
+        .shows("1 of 1 points are limited by the client and not ranked");
 }

@@ -46,13 +46,13 @@ fn beside_other_programs_a_search_and_rates_are_unclear() {
     });
     blames_nobody(&found);
     found.exits(6).shows("unclear: ").shows("other programs used ").complains("discarded: other programs used ");
-    found.shows("The machine disturbed each try: nothing is said of redis+unix.");
-    shared.exits(6).complains("kvfair: unclear: ").complains("; nothing is said of redis+unix");
+    found.shows("The machine disturbed each try: no result for redis+unix.");
+    shared.exits(6).complains("kvfair: unclear: ").complains("; no result for redis+unix");
     blames_nobody(&rated);
     rated
         .exits(6)
         .shows("500 unclear")
-        .shows("nothing is said of redis+unix at 2 points")
+        .shows("no result for redis+unix at 2 points")
         .complains("redis+unix: discarded: ");
     assert_eq!(one_line(&rated.out).matches("other programs used").count(), 1, "the cause once:\n{}", rated.out);
     let told = crate::common::desk::records_in(&desk.home().join("rates.jsonl"));
@@ -154,7 +154,7 @@ fn a_stall_of_the_machine_is_not_the_stores() {
     assert!(cause.reasons.iter().any(|reason| reason.sign == sign && reason.share > 0.3), "{cause:?}");
     let said = shown(&desk, &record);
     blames_nobody(&said);
-    said.shows("500 unclear").shows("unclear: ").shows("nothing is said of redis+unix, request at 500/s");
+    said.shows("500 unclear").shows("unclear: ").shows("no result for redis+unix, request at 500/s");
 }
 
 #[cfg(target_os = "linux")]

@@ -150,7 +150,7 @@ HEADLINE = [
     (r"same store twice: (.+)", lambda run, match, state: twice(match[1], run.controls)),
     (rf"noise floor ({NUMBER} %)", lambda run, match, state: percent("the noise floor", match[1], run.floor)),
     (r"([\d,]+) of ([\d,]+) answers right", all_right),
-    (r"noisy: (\d+) of (\d+) blocks disturbed, all count", noisy_blocks),
+    (r"noisy: (\d+) of (\d+) blocks disturbed, all are used", noisy_blocks),
     (r"(noisy|noise ok)( in the blocks that count)?", noise_word),
 ]
 
@@ -410,7 +410,7 @@ NOTES = [
     (r"without a star, at most (\d+ %) of that", without_star),
     (r"no room for: .+ \(--wide\)", lambda *_: []),
     # It is not computed, but the names are.
-    (r"sent in bunches, not as independent requests come: (.+)",
+    (r"requests were sent in bursts, not at independent times: (.+)",
      lambda run, match, state: [f"no target is called {name}" for name in match[1].split(", ") if name not in run.names]),
     (r"\* limited by the client: more than 80 % of what .* more than 90 % of the time, more than 5 % more with .*",
      lambda *_: []),

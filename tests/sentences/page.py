@@ -41,7 +41,8 @@ class Table:
 LEVEL = re.compile(r"  (crash|power|none): ")
 
 # What stands below a table begins so.
-NOTES = (" * ", " without a star", " sent in", " no room for: ")
+NOTES = (" * ", " without a star", " requests were sent in", " no room for: ", " slower (", " too slow for",
+         " not here (")
 FIRST_CELLS = ("rank ", "target ", "clients ", "per second ", "version ", "times as fast ", "times less CPU ", SERVERS)
 
 
@@ -106,7 +107,7 @@ class Page:
     def sentences(self):
         """Each sentence of the answer and of the text below the tables, without its last full stop."""
         for paragraph in [self.answer] * bool(self.answer) + self.flow:
-            if re.match(r"(data|warning|answers|the answer|next|more warnings|no room|left out|about)\b", paragraph):
+            if re.match(r"(data|warning|answers|the answer|next|more|no room|left out|about)\b", paragraph):
                 yield paragraph.rstrip(":")
                 continue
             for sentence in re.split(r"\. (?=\S)", paragraph.rstrip()):

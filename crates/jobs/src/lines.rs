@@ -179,7 +179,7 @@ impl BadRows {
         }
         match self.skipped {
             0 => what.push_str(" (--skip-bad N passes over up to N bad lines)"),
-            skipped => what.push_str(&format!(" ({skipped} bad lines before it were passed over)")),
+            skipped => what.push_str(&format!(" ({skipped} bad lines before it were skipped)")),
         }
         Err(what)
     }

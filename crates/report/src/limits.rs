@@ -265,7 +265,7 @@ fn sentence(found: &[Found], promise: &Promise) -> String {
     let nothing = WHY_NO_RATE.map(|(why, words)| {
         let of = found.iter().filter(|one| one.unclear == Some(why)).map(|one| one.target.as_str());
         let of: Vec<&str> = of.collect();
-        if of.is_empty() { String::new() } else { format!("{words}: nothing is said of {}.", of.join(", ")) }
+        if of.is_empty() { String::new() } else { format!("{words}: no result for {}.", of.join(", ")) }
     });
     let nothing: Vec<String> = nothing.into_iter().filter(|words| !words.is_empty()).collect();
     let kept = match each.is_empty() {
@@ -315,13 +315,13 @@ mod tests {
         assert!(text.contains("gone      closed"), "{text}");
         let said = sentence(&found, &promise);
         assert!(said.starts_with("With p99 at most 1 ms: fast 84,000/s, slow 8,000/s."), "{said}");
-        let nothing = "The machine disturbed each try: nothing is said of alone.";
+        let nothing = "The machine disturbed each try: no result for alone.";
         let disturbed = (Some(NoRate::Disturbed), "unclear: other programs used 94 % of the CPU");
         let alone = of("alone", None, None, disturbed);
         assert_eq!(sentence(std::slice::from_ref(&alone), &promise), nothing);
         let over = (Some(NoRate::TimeOver), "unclear: the time was over after 3 steps: a longer --budget");
         let late = of("late", None, None, over);
-        assert_eq!(sentence(&[late], &promise), "The time was over: nothing is said of late.");
+        assert_eq!(sentence(&[late], &promise), "The time was over: no result for late.");
         let said = sentence(&[alone, of("no", None, Some(12), (None, ""))], &promise);
         assert_eq!(said, format!("No target that was tried keeps p99 at most 1 ms at any of its rates. {nothing}"));
     }

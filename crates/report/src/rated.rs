@@ -134,7 +134,7 @@ pub fn remarks(points: &[Point]) -> Vec<String> {
     named.sort_unstable();
     named.dedup();
     if !named.is_empty() {
-        remarks.push(format!("sent in bunches, not as independent requests come: {}", named.join(", ")));
+        remarks.push(format!("requests were sent in bursts, not at independent times: {}", named.join(", ")));
     }
     remarks
 }

@@ -92,7 +92,7 @@ fn service(phases: &[(&Record, &Phase)]) -> Result<Service> {
 pub fn sentences(points: &[Point]) -> Vec<String> {
     let Some(first) = points.iter().find(|point| !point.baseline) else { return Vec::new() };
     if points.iter().all(|point| point.baseline || point.unclear.is_some()) {
-        let why = "The machine disturbed every point: no point has a number. --accept-noise shows them all the same.";
+        let why = "The machine disturbed every point, so no point has a number. --accept-noise shows them anyway.";
         return vec![why.to_string()];
     }
     if first.rated.is_some() {

@@ -55,7 +55,7 @@ pub(super) fn remarks(points: &[Point]) -> Vec<String> {
             [(point, _)] => format!(", {} {}", called(point.part), with(point.swept, point.step())),
             all => format!(" at {} points", all.len()),
         };
-        Some(format!("unclear: {what}; nothing is said of {}{here}", names.join(", ")))
+        Some(format!("unclear: {what}; no result for {}{here}", names.join(", ")))
     };
     [of(false), of(true)].into_iter().flatten().collect()
 }

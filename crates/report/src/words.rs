@@ -248,13 +248,13 @@ pub fn rough(rows: &[Row], has_cpu: bool) -> &'static str {
     if rows.iter().any(is_rough) { "about: too few blocks for an exact interval" } else { "" }
 }
 
-/// Of the blocks that count: "noise ok", "noisy: 7 of 12 blocks disturbed, all count".
+/// Of the blocks that count: "noise ok", "noisy: 7 of 12 blocks disturbed, all are used".
 fn noise(standings: &Standings<'_>) -> String {
     let counted = &standings.counted;
     let (discarded, all) = (counted.discarded.len(), counted.blocks.union(&counted.discarded).count());
     let of_which = if discarded > 0 { " in the blocks that count" } else { "" };
     match () {
-        () if counted.is_noisy() => format!("noisy: {discarded} of {all} blocks disturbed, all count"),
+        () if counted.is_noisy() => format!("noisy: {discarded} of {all} blocks disturbed, all are used"),
         () if standings.is_noisy() => format!("noisy{of_which}"),
         () => format!("noise ok{of_which}"),
     }
@@ -319,7 +319,7 @@ pub fn stream(records: &[Record]) -> String {
     let read_as = first.job.read_as.as_ref().map_or_else(String::new, |read| format!(" read as {}", read.form));
     let skipped = match first.stream.skipped_lines {
         0 => String::new(),
-        lines => format!(", {} passed over", units::counted(lines, "bad line")),
+        lines => format!(", {} skipped", units::counted(lines, "bad line")),
     };
     let (ops, sha256) = (units::thousands(first.stream.ops), &first.stream.sha256);
     let counted = match &first.stream.traced {

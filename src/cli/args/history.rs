@@ -13,7 +13,7 @@ use crate::report::history::HistoryMeasure;
     kvfair history fans 'postgres?program=/opt/postgresql-18/bin/postgres' postgres --durability crash\n  \
     kvfair history                          the results in ./kvfair-results\n  \
     kvfair history nightly/*.jsonl --measure seconds --svg time.svg\n\n\
-    Versions run in the same blocks: what a machine does between days is in no ratio. A step is claimed between \
+    Versions run in the same blocks: machine changes between days cancel out in ratios. A step is claimed between \
     neighbours alone. Over time a change is only a reason to look; the command beside it decides. Options of `run` are \
     for versions, and --budget too.")]
 pub struct History {

@@ -83,7 +83,7 @@ pub struct How {
     /// [default: likes; text]
     #[arg(long, value_name = "FIELD")]
     pub field: Option<String>,
-    /// Pass over at most N bad lines of the input, and count them
+    /// Skip at most N bad lines of the input, and count them
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub skip_bad: u64,
     /// What `ngrams` counts and `lookup` reads: runs of 1 to N neighbouring units, N up to 5; for `ngrams` a list, each
@@ -122,14 +122,14 @@ pub struct How {
     pub load: RequestArgs,
     #[command(flatten)]
     pub agents: AgentArgs,
-    /// How `fans` and `ngrams` ask: one by one (portable), a profile or message at once (batch), by the store's own
-    /// means of counting (native), or by check-and-set (cas); several, as in portable,batch, stand side by side
+    /// How `fans` and `ngrams` send requests: one per key (portable) or per profile or message (batch), by the store's
+    /// own counters (native), or by check-and-set (cas); a list, as in portable,batch, compares them
     #[arg(long, value_name = "WAYS", value_delimiter = ',', default_value = "portable")]
     pub via: Vec<Via>,
     /// How the records of `fans` are written: json or binary; both, as in json,binary, stand side by side
     #[arg(long, value_name = "ENCODINGS", value_delimiter = ',', default_value = "json")]
     pub encoding: Vec<Encoding>,
-    /// How many clients share `fans`: each owns some pages, or takes whole profiles and meets the others
+    /// How many clients share `fans`: each writes its own pages, or takes whole profiles and shares all pages
     #[arg(long, value_name = "HOW", default_value_t = Split::Pages)]
     pub split: Split,
     /// What must survive of acknowledged writes: nothing, a killed process, a power cut
@@ -143,7 +143,7 @@ pub struct How {
     /// careful (as long as it takes, 1 %, for made data of three seeds) [default: quick]
     ///
     /// Blocks of trials are run until intervals against the first target are so narrow, 6 at least, or the time is
-    /// over. A job of requests or of made data is sized to fit unless you size it; then the time is kept to a quarter,
+    /// over. A job of requests or of made data is sized to fit unless you size it; then it may run a quarter longer,
     /// with fewer blocks where that must be.
     #[arg(long, value_name = "HOW")]
     pub effort: Option<Effort>,
@@ -160,7 +160,7 @@ pub struct How {
     /// Put a network between clients and servers: a proxy of kvfair's delays each way by half of this round trip, as in
     /// 0.2ms; a list, as in 0,0.2ms,1ms, tells in one table what a network changes (Linux)
     ///
-    /// For servers that kvfair starts and for URLs, over TCP and Unix sockets. The proxy takes nothing from how many
+    /// For servers that kvfair starts and for URLs, over TCP and Unix sockets. The proxy does not limit how many
     /// bytes pass. It uses the client's processors: a row at 0 goes through it too, and shows what that costs. A store
     /// in the client's own process has no network and is measured once. From 0.05ms to 1s.
     #[arg(long, value_name = "TIMES", value_parser = points::rtts)]
@@ -228,7 +228,7 @@ pub struct RequestArgs {
     /// `getset` 32; `mixed` 2048; `ycsb-*` 1000]
     #[arg(long, value_name = "BYTES", value_parser = points::values)]
     pub values: Option<ValueLengths>,
-    /// Of each value of a job of requests, the part in 100 that compresses to nothing [default: 50]
+    /// Percentage of each value that is compressible, for jobs of requests [default: 50]
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(0..=100))]
     pub compressible: Option<u32>,
     /// Keys that `getset` asks for in one question; a list, as in 1,10,100, to sweep over [default: 1]
@@ -358,7 +358,7 @@ pub struct Look {
     /// All columns, all warnings, and digests of the answers
     #[arg(long)]
     pub wide: bool,
-    /// Of several blocks of a sweep, the requests a second that are told: median, or best (nothing is claimed from it)
+    /// Requests per second to show for a sweep of several blocks: median, or best (nothing is claimed from it)
     #[arg(long, value_name = "WHICH", default_value = "median")]
     pub stat: Statistic,
     /// A line for every trial, in the order in which they were run; of a sweep for every point of it

@@ -96,7 +96,7 @@ fn runs(files: &[PathBuf], are_named: bool) -> Result<Found> {
             Err(why) => passed.push(why.lines().next().unwrap_or_default().to_string()),
         }
     }
-    passed.iter().for_each(|why| complain(&format!("kvfair: passed over {why}")));
+    passed.iter().for_each(|why| complain(&format!("kvfair: skipped {why}")));
     if runs.is_empty() {
         let hint = if are_named { "name results files of `kvfair run`" } else { "`kvfair run fans` makes some" };
         bail!("no results file has a run that can be followed\nhint: {hint}");

@@ -244,7 +244,7 @@ fn way(via: Via) -> LeverValue {
         Via::Portable => "",
         Via::Batch => "code: many keys in one question",
         Via::Native => "code: ops of this store alone",
-        Via::Cas => "code: who comes second asks again",
+        Via::Cas => "code: a client retries when its check-and-set fails",
     };
     LeverValue { words: format!("via {via}"), pays, change: Change::Via(via) }
 }

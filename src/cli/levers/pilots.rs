@@ -160,7 +160,7 @@ pub fn that_fit(
     let mut levers = levers;
     for lever in levers.split_off(count.min(levers.len())) {
         let reason =
-            "no time for it, and a pilot saw less of it than of the others: give a longer --budget".to_string();
+            "not enough time, and in a pilot it gained less than the others: give a longer --budget".to_string();
         left_out.push(UntriedLever { name: lever.name, reason });
     }
     Ok(levers)

@@ -110,7 +110,7 @@ impl Link {
                 Err(Trouble::Wrong(Wrong { found: format!("{} (by {name})", wrong.found), ..wrong }))
             }
             Event::Strange(said) => {
-                Err(Trouble::Failed(format!("{name} said what no agent says: '{said}'{}", self.hint())))
+                Err(Trouble::Failed(format!("{name} sent an unexpected line: '{said}'{}", self.hint())))
             }
             event => Ok(Some(event)),
         }

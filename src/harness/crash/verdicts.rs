@@ -30,7 +30,7 @@ pub fn read(path: &Path) -> (Vec<Tried>, Vec<String>) {
     })) {
         match tried(&line) {
             Ok(tried) => all.push(tried),
-            Err(why) => bad.push(format!("{}:{number}: {why}: passed over", path.display())),
+            Err(why) => bad.push(format!("{}:{number}: {why}: skipped", path.display())),
         }
     }
     (all, bad)

@@ -108,7 +108,7 @@ impl Proxy {
         let least = if record.target.cache.is_some() { 0 } else { moved / 2 };
         if passed.bytes == 0 || passed.bytes < least {
             bail!(
-                "--rtt: the server was spoken to past the proxy: a client library that finds its servers by itself, or \
+                "--rtt: the client bypassed the proxy: a client library that finds its servers by itself, or \
                  a program that does not use the place that it is told"
             );
         }

@@ -26,7 +26,7 @@ pub fn heading(report: &HistoryReport) -> String {
     };
     match (followed, stores) {
         (0, _) => {
-            format!("No target has {LEAST_RUNS} runs that can be held against each other: changes are not looked for.")
+            format!("No target has {LEAST_RUNS} comparable runs, so kvfair does not look for changes.")
         }
         (_, 0) => format!("No change of a store is seen.{machine}"),
         (_, 1) => format!("1 change may be a store's: a paired run decides.{machine}"),

@@ -87,10 +87,10 @@ fn caption_of(report: &LeverReport, picture: &RowPicture, is_noisy: bool) -> Str
         ),
         (
             rows.iter().any(|row| row.marks.len() == 2),
-            "A lever is added last where all others are there already: as much as alone means that it is independent \
-             of them, less that they overlap.",
+            "Added last: with all other levers already on. A lever that gains as much as alone is independent \
+             of them; one that gains less overlaps with them.",
         ),
-        (report.durability.len() > 1, "Durability levels are another promise, and never among all."),
+        (report.durability.len() > 1, "A durability level changes the promise, so it is never one of all levers."),
         (is_unclaimed, "Grey: no effect seen."),
         (rows.len() > 2, "Sets of levers that were not measured have no number: gains are never multiplied."),
     ])

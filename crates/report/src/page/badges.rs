@@ -223,7 +223,8 @@ pub fn banners(input: &PageInput<'_>) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     found.extend(input.broken.clone());
     found.extend(first.debug_build.then(|| debug.to_string()));
-    found.extend(first.is_under_way.then(|| "The run was still going on: this is not its end.".to_string()));
+    found
+        .extend(first.is_under_way.then(|| "The run was still in progress: these results are incomplete.".to_string()));
     found.extend((!wrong.is_empty()).then(|| format!("FAILED: wrong answers from {}.", wrong.join(", "))));
     found.extend(
         is_unchecked.then(|| "Answers were not checked: numbers may be those of a store that is wrong.".to_string()),
@@ -323,8 +324,8 @@ pub fn blocks(standings: &Standings<'_>) -> String {
     let were = if discarded == 1 { "was" } else { "were" };
     match (blocks, discarded) {
         (1, 0) => "1 ran: too few for a claim".to_string(),
-        (_, 0) => format!("{blocks} ran, all count"),
-        _ if counted.is_noisy() => format!("{blocks} ran and count, though {discarded} {were} disturbed"),
+        (_, 0) => format!("{blocks} ran, all are used"),
+        _ if counted.is_noisy() => format!("{blocks} ran, all are used, though {discarded} {were} disturbed"),
         _ => {
             format!("{} ran: {blocks} count, {discarded} {were} disturbed and discarded", blocks + discarded)
         }

@@ -128,7 +128,7 @@ fn state(part: &PagePart<'_>, block: u32, trials: &[&Record], yardstick: Yardsti
         return if counts { "counts" } else { "warm-up: not counted" }.to_string();
     }
     let why = disturbed(trials, yardstick).map_or_else(String::new, |why| format!(": {why}"));
-    format!("{}{why}", if counts { "noisy, used all the same" } else { "discarded" })
+    format!("{}{why}", if counts { "noisy, but used" } else { "discarded" })
 }
 
 /// Digests and counts; of data of the user's own nothing that is data.

@@ -223,8 +223,8 @@ const USED: [Used; 6] = [
         title: "Memory",
         axis: "megabytes at the peak",
         unit: " MB",
-        about: "What the kernel cannot take back: of a server its processes, of an embedded store the process of the \
-                trial with the job in it. Pages of mapped files are apart: the table's column mapped.",
+        about: "Memory the kernel cannot reclaim: for a server its processes, for an embedded store the process of the \
+                trial, including the job. Pages of mapped files are not included: see the column mapped.",
         of_trial: |trial| Some(costs::memory_bytes(trial)? / BYTES_PER_MB),
         of_row: |row| megabytes(row.numbers.as_ref()?.memory_bytes()),
         words: in_bytes,

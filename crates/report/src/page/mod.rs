@@ -219,8 +219,8 @@ fn latencies(report: &RunReport<'_>) -> Result<Markup> {
 
 /// CPU and memory of the store; nothing where no trial took some seconds.
 fn seconds(report: &RunReport<'_>) -> Markup {
-    let about = "One trial of each target: its first block that counts. Of a server its processes, of a store in the \
-                 process the trial's own.";
+    let about = "One trial of each target: its first block that counts. For a server: all its processes. For an embedded \
+                 store: the process of the trial.";
     charted("The store, second by second", about, &by_second::chart(report))
 }
 
