@@ -125,8 +125,10 @@ def check_sentence(report, run, sentence, state):
     if group:
         state.group = group[1]
     part, text = part_of(run, text)
+    # Advice that does not fit into a line is left out.
+    texts = [text] + [f"{text}: run it again"] * (report.is_brief and text.startswith("warning ("))
     for pattern, rule in RULES:
-        match = re.fullmatch(pattern, text)
+        match = next(filter(None, (re.fullmatch(pattern, one) for one in texts)), None)
         if match:
             report.sentence(sentence, judged(rule, part, match, state))
             return
