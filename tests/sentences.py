@@ -45,6 +45,7 @@ from written import NUMBER  # noqa: E402
 UNMEASURED = [
     r"next(, .+)?: kvfair .*",
     r"more \(--wide\): [\w, -]+",
+    r"(slower|too slow for a first look|not here) \(--wide\): .*",
     r"left out: [^:]+: [^\d]+",
 ]
 RULES = claims.RULES + answer.RULES + others.RULES + around.WARNINGS + around.FOOT + [

@@ -172,7 +172,7 @@ impl RunShown<'_> {
             if report.is_first_look() && is_brief(look, medium) {
                 let (best, others) = first_look::best_of_each_kind(&report.rows);
                 let lines = table::lines(&best, TableColumns::Six, ranks);
-                return vec![Block::Table(Grid::of(lines)), Block::Remarks(others)];
+                return vec![Block::Table(Grid::of(lines)), Block::Lines(others)];
             }
             let lines = table::lines(&report.rows, columns, ranks);
             return vec![fitted(look.wide, Grid::of(lines))];

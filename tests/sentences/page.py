@@ -7,7 +7,8 @@ WIDTH = 100
 SERVERS = "server, in its first trial"
 # A line that begins so begins a paragraph.
 STARTS = re.compile(
-    r"data: |the answer|answers: |about: |warning \(|more \(--wide\)|next[,:] |no room for: |No claim: |Single times |"
+    r"data: |the answer|answers: |about: |warning \(|(more|slower|too slow for a first look|not here) \(--wide\)|"
+    r"next[,:] |no room for: |No claim: |Single times |"
     r"vs best compares |apart, |left out: |Together: |Set/get alone says |(crash|power|none): |versions in their order|"
     r"\d+ % of \S+( \w+)? is waiting |From .+ (no step|a step|CPU)|\S+: .*(enough|seen to help)")
 
@@ -41,8 +42,7 @@ class Table:
 LEVEL = re.compile(r"  (crash|power|none): ")
 
 # What stands below a table begins so.
-NOTES = (" * ", " without a star", " requests were sent in", " no room for: ", " slower (", " too slow for",
-         " not here (")
+NOTES = (" * ", " without a star", " requests were sent in", " no room for: ")
 FIRST_CELLS = ("rank ", "target ", "clients ", "per second ", "version ", "times as fast ", "times less CPU ", SERVERS)
 
 

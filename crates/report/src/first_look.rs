@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::cells::{Row, Status};
+use super::render::OneLine;
 use super::run_report::RunReport;
 use super::typed::words;
 use kvfair_core::shell;
@@ -13,7 +14,7 @@ const BEST: usize = 4;
 
 /// The rows of the best embedded stores and of the best servers, which are sorted; and in a line each the others that
 /// were measured, and those that were not. A store that failed keeps its row.
-pub fn best_of_each_kind(rows: &[Row]) -> (Vec<Row>, Vec<String>) {
+pub fn best_of_each_kind(rows: &[Row]) -> (Vec<Row>, Vec<OneLine>) {
     let (mut kept, mut counts) = (Vec::new(), [0, 0]);
     let (mut slower, mut left_out, mut missing) = (Vec::new(), Vec::new(), Vec::new());
     for row in rows.iter().filter(|row| !row.baseline) {
@@ -26,8 +27,10 @@ pub fn best_of_each_kind(rows: &[Row]) -> (Vec<Row>, Vec<String>) {
             _ => kept.push(row.clone()),
         }
     }
-    let named =
-        |words: &str, names: Vec<&str>| (!names.is_empty()).then(|| format!("{words} (--wide): {}", names.join(", ")));
+    let named = |words: &str, names: Vec<&str>| {
+        let text = format!("{words} (--wide): {}", names.join(", "));
+        (!names.is_empty()).then(|| OneLine { text, more: String::new() })
+    };
     let others = [("slower", slower), ("too slow for a first look", left_out), ("not here", missing)];
     (kept, others.into_iter().filter_map(|(words, names)| named(words, names)).collect())
 }
