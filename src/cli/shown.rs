@@ -325,7 +325,7 @@ pub fn around(
         return Ok(blocks);
     }
     blocks.extend(store_stats::blocks(report.records)?);
-    blocks.extend(below::below(report, true));
+    blocks.extend(below::below(report));
     blocks.push(words::answer(report.records, true));
     blocks.push(Block::Remarks(notes::notes(report.records, true)));
     blocks.push(Block::Paragraph(words::stream(report.records)));

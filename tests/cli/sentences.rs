@@ -54,6 +54,11 @@ fn golden_results_say_what_their_records_give_and_a_changed_number_is_noticed() 
         assert!(shown.contains(said), "no {said}: {shown}");
         judged(&desk, "fans.jsonl", &shown.replace(said, other)).exits(1).shows(other);
     }
+    let brief = desk.run(&["show", "fans.jsonl"]).exits(0).out.clone();
+    for (said, other) in [("53 of 53 answers", "52 of 53 answers"), ("noise floor 4.4", "noise floor 6.4")] {
+        assert!(brief.contains(said), "no {said}: {brief}");
+        program(&desk, &brief.replace(said, other), &["--brief", "fans.jsonl", "shown.txt"]).exits(1).shows(other);
+    }
 }
 
 #[test]

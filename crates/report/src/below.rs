@@ -4,9 +4,9 @@ use super::render::Block;
 use super::run_report::RunReport;
 use super::{servers, words};
 
-/// How its numbers are to be read, and what no column tells. `has_cpu` is whether the table has the column of CPU.
-pub fn below(report: &RunReport<'_>, has_cpu: bool) -> Vec<Block> {
-    let sentences = [words::medians(&report.rows), words::rough(&report.rows, has_cpu).to_string()];
+/// How the numbers of a table with all columns are to be read, and what no column tells.
+pub fn below(report: &RunReport<'_>) -> Vec<Block> {
+    let sentences = [words::medians(&report.rows), words::rough(&report.rows).to_string()];
     sentences.into_iter().map(Block::Paragraph).chain(tables(report)).collect()
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::cells::{Numbers, Row};
+use super::cells::Row;
 use super::render::Block;
 use super::standing::Standings;
 use super::versus::{digits, of_twice};
@@ -238,11 +238,9 @@ pub fn medians(rows: &[Row]) -> String {
 }
 
 /// What "about" before a ratio means, where a table has one.
-/// `has_cpu` is whether it has the column of CPU too.
-pub fn rough(rows: &[Row], has_cpu: bool) -> &'static str {
+pub fn rough(rows: &[Row]) -> &'static str {
     let is_rough = |row: &Row| {
-        let cpu = |numbers: &Numbers| numbers.cpu_vs_least.filter(|_| has_cpu);
-        let ratios = row.numbers.iter().flat_map(|numbers| [numbers.vs_best, cpu(numbers)]);
+        let ratios = row.numbers.iter().flat_map(|numbers| [numbers.vs_best, numbers.cpu_vs_least]);
         ratios.flatten().any(|ratio| ratio.preliminary)
     };
     if rows.iter().any(is_rough) { "about: too few blocks for an exact interval" } else { "" }

@@ -206,7 +206,7 @@ fn costs(input: &PageInput<'_>) -> Markup {
 fn below(report: &RunReport<'_>) -> Markup {
     let remarks = Block::Remarks(remarks(&report.points));
     let notes = Block::Remarks(notes::notes(report.records, false));
-    let all = std::iter::once(remarks).chain(below::below(report, true)).chain([notes]);
+    let all = std::iter::once(remarks).chain(below::below(report)).chain([notes]);
     html! { @for block in all { (blocks::written(&block)) } }
 }
 
