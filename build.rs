@@ -4,7 +4,7 @@
 use std::path::Path;
 
 /// Libraries that cannot say their own version, and bindings whose version is part of the client_library.
-const LIBRARIES: &[&str] = &["fjall", "heed", "mongodb", "mysql", "postgres", "redb", "rusqlite", "scylla"];
+const LIBRARIES: &[&str] = &["fjall", "heed", "mongodb", "redb", "rusqlite", "scylla"];
 
 fn main() {
     println!("cargo::rustc-env=KVFAIR_OPT_LEVEL={}", std::env::var("OPT_LEVEL").expect("cargo sets it"));

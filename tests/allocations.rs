@@ -5,9 +5,11 @@ use std::cell::Cell;
 
 use kvfair::model::op::{KeyList, Op, Pairs, Reply};
 use kvfair::protocol::memcache::{Memcache, Meta};
+use kvfair::protocol::mysql::{self, Mysql, Wording};
+use kvfair::protocol::postgres;
 use kvfair::protocol::resp::{Resp, slot};
 use kvfair::protocol::tyrant::Tyrant;
-use kvfair::protocol::{Codec, Decoded};
+use kvfair::protocol::{Codec, Credentials, Decoded};
 
 struct Counting;
 
@@ -193,6 +195,83 @@ fn tyrant_allocates_nothing_for_many_keys_once_warm() {
     };
     (0..10).for_each(|_| many());
     assert_eq!(allocations_of(|| (0..100).for_each(|_| many())), 0);
+}
+
+/// Its statements are prepared, and its lists have been as long before.
+fn sql_allocates_nothing(codec: &mut dyn Codec, answers: &[&[u8]; 6]) {
+    let [stored, found, missing, many, numbers, stored_many] = *answers;
+    let (keys, mut out) = ([&b"a"[..], b"b"].into_iter().collect::<KeyList>(), Vec::new());
+    let key = &b"key:000000012345"[..];
+    let mut round = || {
+        let done = |reply: Reply<'_>| assert_eq!(reply, Reply::Done);
+        ask(codec, Op::Set { key, value: &[b'v'; 4300], ttl_s: None }, stored, &mut out, done);
+        ask(codec, Op::Get(key), found, &mut out, |reply| assert_eq!(reply, Reply::Value(b"12345")));
+        ask(codec, Op::Get(key), missing, &mut out, |reply| assert_eq!(reply, Reply::Missing));
+        ask(codec, Op::GetMany(keys.lend()), many, &mut out, |reply| match reply {
+            Reply::Values(values) => assert_eq!((values.get(0), values.get(1)), (Some(&b"v"[..]), Some(&b"w"[..]))),
+            other => panic!("get-many was answered {other:?}"),
+        });
+        ask(codec, Op::NumberMany(keys.lend()), numbers, &mut out, |reply| {
+            assert_eq!(reply, Reply::Numbers(&[None, Some(7)]))
+        });
+        let pairs = Pairs { keys: keys.lend(), values: keys.lend() };
+        ask(codec, Op::SetMany(pairs), stored_many, &mut out, done);
+    };
+    (0..10).for_each(|_| round());
+    assert_eq!(allocations_of(|| (0..100).for_each(|_| round())), 0);
+    assert_eq!(codec.pending(), 0);
+}
+
+fn login() -> Credentials {
+    Credentials { user: String::new(), password: None, database: String::new(), nonce: String::new() }
+}
+
+#[test]
+fn postgres_allocates_nothing_once_warm() {
+    let answers: [&[u8]; 6] = [
+        b"2\0\0\0\x04C\0\0\0\x0fINSERT 0 1\0Z\0\0\0\x05I",
+        b"2\0\0\0\x04D\0\0\0\x0f\0\x01\0\0\0\x0512345C\0\0\0\x0dSELECT 1\0Z\0\0\0\x05I",
+        b"2\0\0\0\x04C\0\0\0\x0dSELECT 0\0Z\0\0\0\x05I",
+        b"2\0\0\0\x04D\0\0\0\x10\0\x02\0\0\0\x01b\0\0\0\x01wD\0\0\0\x10\0\x02\0\0\0\x01a\0\0\0\x01v\
+          C\0\0\0\x0dSELECT 2\0Z\0\0\0\x05I",
+        b"2\0\0\0\x04D\0\0\0\x17\0\x02\0\0\0\x01b\0\0\0\x08\0\0\0\0\0\0\0\x07C\0\0\0\x0dSELECT 1\0Z\0\0\0\x05I",
+        b"2\0\0\0\x04C\0\0\0\x0fINSERT 0 2\0Z\0\0\0\x05I",
+    ];
+    let greeting = postgres::Greeting::new(login(), false, String::new());
+    let mut codec = postgres::Postgres::new("postgres", |_| String::new(), greeting);
+    sql_allocates_nothing(&mut codec, &answers);
+}
+
+#[test]
+fn mysql_allocates_nothing_once_warm() {
+    let wording = Wording { statement: |_, _| String::new(), tally: String::new(), tally_end: String::new() };
+    let mut codec = Mysql::new("mysql", mysql::Greeting::new(login(), false, "mysql"), wording);
+    let (keys, mut out) = ([&b"a"[..], b"b"].into_iter().collect::<KeyList>(), Vec::new());
+    codec.prepare_first(&mut out);
+    let ops = [
+        Op::GetMany(keys.lend()),
+        Op::NumberMany(keys.lend()),
+        Op::SetMany(Pairs { keys: keys.lend(), values: keys.lend() }),
+    ];
+    // Each number of a statement, and no more than a refusal of what is asked with it.
+    let prepared = b"\x0c\0\0\x01\0\x01\0\0\0\0\0\0\0\0\0\0";
+    while codec.pending() > 0 {
+        codec.hear(prepared, &mut out).unwrap();
+    }
+    for op in ops {
+        codec.say(&op, &mut out).unwrap();
+        codec.hear(prepared, &mut out).unwrap();
+        codec.hear(b"\x09\0\0\x01\xff\x01\0#00000", &mut out).unwrap();
+    }
+    let head = b"\x01\0\0\x01\x01\x01\0\0\x02x\x05\0\0\x03\xfe\0\0\x02\0";
+    let two = b"\x01\0\0\x01\x02\x01\0\0\x02x\x01\0\0\x03x\x05\0\0\x04\xfe\0\0\x02\0";
+    let [found, missing] = [&b"\x08\0\0\x04\0\0\x0512345\x05\0\0\x05\xfe\0\0\x02\0"[..], b"\x05\0\0\x04\xfe\0\0\x02\0"]
+        .map(|rest| [head, rest].concat());
+    let many = b"\x06\0\0\x05\0\0\x01b\x01w\x06\0\0\x06\0\0\x01a\x01v\x05\0\0\x07\xfe\0\0\x02\0";
+    let numbers = b"\x0c\0\0\x05\0\0\x01b\x07\0\0\0\0\0\0\0\x05\0\0\x06\xfe\0\0\x02\0";
+    let [many, numbers] = [&many[..], numbers].map(|rest| [&two[..], rest].concat());
+    let stored = b"\x07\0\0\x01\0\x01\0\x02\0\0\0";
+    sql_allocates_nothing(&mut codec, &[stored, &found, &missing, &many, &numbers, stored]);
 }
 
 #[test]

@@ -422,7 +422,6 @@ mod tests {
     }
 
     #[test]
-    #[cfg(feature = "sql")]
     fn databases_of_some_stores_have_names() {
         assert_eq!(place("mysql://me@h/my%20base"), tcp("h", 3306));
         assert_eq!(parse("mysql://me@h/my%20base").unwrap().login.database.as_deref(), Some("my base"));

@@ -1,21 +1,12 @@
 //! Passwords of servers of our own: a fresh one for each start, told over pipes and in files that only we can read.
 
-use std::fs::{self, File, OpenOptions, Permissions};
-use std::io::{self, Read, Write};
+use std::fs::{self, OpenOptions, Permissions};
+use std::io::{self, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
-/// 128 bits, as nobody guesses them.
-const BYTES: usize = 16;
 /// Beside a kept store's own files.
 const NOTE: &str = "kvfair-password";
-
-/// Letters and digits, so that no server reads anything else into them.
-pub fn fresh() -> io::Result<String> {
-    let mut bytes = [0; BYTES];
-    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
-}
 
 /// Writes a file that nobody but its owner may read.
 pub fn write_private(path: &Path, text: &str) -> io::Result<()> {

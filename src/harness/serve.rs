@@ -19,7 +19,7 @@ use super::signals::Interrupt;
 use super::watch;
 use crate::model::op::Fault;
 use crate::model::trial::Transport;
-use crate::stores::{Adapter, ClusterRecipe, Facts, Launch, Login, Place, Server, Step, Store};
+use crate::stores::{self, Adapter, ClusterRecipe, Facts, Launch, Login, Place, Server, Step, Store};
 
 mod cluster;
 mod places;
@@ -106,7 +106,8 @@ pub fn start(
     // A replica has the password of its primary.
     let is_new = launch.follows.is_none();
     if site.is_guarded && is_new && server.takes_password && transport == Transport::Tcp {
-        let fresh = password::fresh().map_err(|error| Unserved::Failed(format!("no random password: {error}")))?;
+        let fresh =
+            stores::password::fresh().map_err(|error| Unserved::Failed(format!("no random password: {error}")))?;
         login.password = Some(fresh);
     }
     let launch = Launch { login, patience: PROBE, ..launch.clone() };

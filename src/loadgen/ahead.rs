@@ -36,7 +36,7 @@ pub fn ask(
                 until = Until::within(patience);
                 match heard {
                     Decoded::Reply(reply) => hear(number, Ok(reply)),
-                    Decoded::Refused(words) => hear(number, Err(words)),
+                    Decoded::Refused(words) | Decoded::PasswordNeeded { words, .. } => hear(number, Err(words)),
                     Decoded::Again | Decoded::Greeted => continue,
                 }
                 number += 1;

@@ -445,6 +445,8 @@ impl SimulatedClient {
         let talked = match (client.keyed(), connection.codec.known()) {
             (Some(client), Some(KnownCodec::Resp(codec))) => exchange(client, codec, state, bytes, talk),
             (Some(client), Some(KnownCodec::Text(codec))) => exchange(client, codec, state, bytes, talk),
+            (Some(client), Some(KnownCodec::Postgres(codec))) => exchange(client, codec, state, bytes, talk),
+            (Some(client), Some(KnownCodec::Mysql(codec))) => exchange(client, codec, state, bytes, talk),
             _ => exchange(client.as_mut(), connection.codec.as_mut(), state, bytes, talk),
         };
         talked.map_err(|trouble| match trouble {

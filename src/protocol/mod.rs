@@ -4,9 +4,13 @@ use crate::model::op::{Alike, Fault, Op, Pattern, Reply};
 
 mod asked;
 pub mod memcache;
+pub mod mysql;
+pub mod postgres;
 mod prepared;
 pub mod requests;
 pub mod resp;
+mod scram;
+pub mod sql;
 mod text;
 pub mod tyrant;
 mod waiting;
@@ -46,6 +50,10 @@ pub trait Codec: Send {
     fn known(&mut self) -> Option<KnownCodec<'_>> {
         None
     }
+    /// What a server is told before its connection is closed.
+    fn goodbye(&self) -> &'static [u8] {
+        b""
+    }
     /// Ops (and greetings) still unanswered.
     fn pending(&self) -> usize;
     /// Commands sent so far: an op may take several.
@@ -56,7 +64,22 @@ pub trait Codec: Send {
 pub enum KnownCodec<'a> {
     Resp(&'a mut resp::Resp),
     Text(&'a mut memcache::Memcache),
+    Postgres(&'a mut postgres::Postgres),
+    Mysql(&'a mut mysql::Mysql),
 }
+
+/// Who a connection says it is, and to which database it wants to speak.
+pub struct Credentials {
+    pub user: String,
+    pub password: Option<String>,
+    pub database: String,
+    /// Random text for this one login.
+    pub nonce: String,
+}
+
+/// How a login stands in a URL, of a server whose users have names and of one that has a password alone.
+pub const OF_A_USER: &str = "USER:PASSWORD";
+pub const OF_NO_USER: &str = ":PASSWORD";
 
 /// What some of a connection's bytes said.
 #[derive(Debug, PartialEq)]
@@ -64,6 +87,11 @@ pub enum Decoded<'b> {
     Reply(Reply<'b>),
     /// The server will not do this one op; the connection is still good.
     Refused(String),
+    /// The server wants a password, or another one: how a login stands in its URL, and its own words.
+    PasswordNeeded {
+        login: &'static str,
+        words: String,
+    },
     /// Part of the answer: these bytes are dealt with, the reply is still to come (or `out` asks on).
     Again,
     /// The server took a greeting.

@@ -1,5 +1,5 @@
 //! A command that is said again and again is copied as a whole, and only its key and value are written anew. It knows
-//! no protocol but that a value is followed by CRLF.
+//! no protocol.
 
 use crate::model::op::Pattern;
 
@@ -30,17 +30,18 @@ impl PreparedCommand {
         copy_fresh(key, &mut out[start + self.key_at..][..key.len()]);
     }
 
-    /// Appends a command that ends with a value and CRLF. `write` writes all that stands before the value, for these
-    /// lengths, and says where the key begins.
+    /// Appends a command that ends with a value and `behind`, which is always the same. `write` writes all that stands
+    /// before the value, for these lengths, and says where the key begins.
     #[inline(always)]
     pub(super) fn say_with(
         &mut self,
         key: &[u8],
         value: &[u8],
+        behind: &[u8],
         out: &mut Vec<u8>,
         write: impl FnOnce(&mut Vec<u8>) -> usize,
     ) {
-        self.fit(key, value, write);
+        self.fit(key, value, behind, write);
         let start = out.len();
         out.extend_from_slice(&self.frame);
         copy_fresh(key, &mut out[start + self.key_at..][..key.len()]);
@@ -48,7 +49,7 @@ impl PreparedCommand {
             copy_fresh(value, &mut out[start + self.value_at..][..value.len()]);
         } else {
             out.extend_from_slice(value);
-            out.extend_from_slice(b"\r\n");
+            out.extend_from_slice(behind);
         }
     }
 
@@ -67,20 +68,21 @@ impl PreparedCommand {
         &mut self,
         key: &[u8],
         value: &[u8],
+        behind: &[u8],
         write: impl FnOnce(&mut Vec<u8>) -> usize,
     ) -> Option<Pattern<'_>> {
         if value.len() > VALUE_MAX {
             return None;
         }
-        self.fit(key, value, write);
+        self.fit(key, value, behind, write);
         Some(Pattern { bytes: &self.frame, key_at: self.key_at, value_at: self.value_at })
     }
 
     #[inline(always)]
-    fn fit(&mut self, key: &[u8], value: &[u8], write: impl FnOnce(&mut Vec<u8>) -> usize) {
+    fn fit(&mut self, key: &[u8], value: &[u8], behind: &[u8], write: impl FnOnce(&mut Vec<u8>) -> usize) {
         if key.len() != self.key_bytes || value.len() != self.value_bytes || self.frame.is_empty() {
             self.write_anew(key.len(), write);
-            self.make_room(value.len());
+            self.make_room(value.len(), behind);
         }
     }
 
@@ -92,11 +94,11 @@ impl PreparedCommand {
     }
 
     #[cold]
-    fn make_room(&mut self, value_bytes: usize) {
+    fn make_room(&mut self, value_bytes: usize, behind: &[u8]) {
         (self.value_at, self.value_bytes) = (self.frame.len(), value_bytes);
         if value_bytes <= VALUE_MAX {
             self.frame.resize(self.value_at + value_bytes, 0);
-            self.frame.extend_from_slice(b"\r\n");
+            self.frame.extend_from_slice(behind);
         }
     }
 }
@@ -137,7 +139,7 @@ mod tests {
             for key in ["a", "b", "cc", "dd", "a"] {
                 let value: Vec<u8> = (0..length).map(|place| (place + written) as u8).collect();
                 let (mut out, mut expected) = (b"before ".to_vec(), format!("before set {key} {length};").into_bytes());
-                prepared.say_with(key.as_bytes(), &value, &mut out, |frame| {
+                prepared.say_with(key.as_bytes(), &value, b"\r\n", &mut out, |frame| {
                     written += 1;
                     frame.extend_from_slice(format!("set {key} {length};").as_bytes());
                     4
@@ -157,9 +159,12 @@ mod tests {
             4
         };
         let mut out = Vec::new();
-        PreparedCommand::default().say_with(b"", b"", &mut out, write);
+        PreparedCommand::default().say_with(b"", b"", b"\r\n", &mut out, write);
         assert_eq!(out, b"set ;\r\n");
         assert_eq!(PreparedCommand::default().pattern(b"", write).bytes, b"set ;");
-        assert_eq!(PreparedCommand::default().pattern_with(b"", b"", write).map(|said| said.value_at), Some(5));
+        assert_eq!(
+            PreparedCommand::default().pattern_with(b"", b"", b"\r\n", write).map(|said| said.value_at),
+            Some(5)
+        );
     }
 }

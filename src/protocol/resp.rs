@@ -5,9 +5,9 @@
 //! of many pieces is read once.
 
 use super::prepared::PreparedCommand;
-use super::text::{garbled, number, unasked};
+use super::text::{CRLF, garbled, number, unasked};
 use super::waiting::Waiting;
-use super::{Codec, Decoded, KnownCodec};
+use super::{Codec, Decoded, KnownCodec, OF_NO_USER};
 use crate::model::op::{Alike, Fault, KeyList, Keys, Op, Pairs, Pattern, Reply, ValueList, readable};
 
 mod awaited;
@@ -25,6 +25,8 @@ pub use slots::{
 };
 
 const DONE: &[u8; 5] = b"+OK\r\n";
+/// How a server's error begins that wants a login first.
+const NO_LOGIN: &str = "NOAUTH";
 
 /// One connection's side of RESP2.
 pub struct Resp {
@@ -122,7 +124,7 @@ impl Codec for Resp {
             Op::Get(key) => (self.prepared_get.pattern(key, get_of(key)), Awaited::Value),
             // A watched key would be looked for among these.
             Op::Set { key, value, ttl_s: None } if self.watched.lend().is_empty() => {
-                (self.prepared_set.pattern_with(key, value, set_of(key, value))?, Awaited::Status)
+                (self.prepared_set.pattern_with(key, value, CRLF, set_of(key, value))?, Awaited::Status)
             }
             _ => return None,
         };
@@ -244,7 +246,7 @@ impl Resp {
 
     #[inline(always)]
     fn set(&mut self, key: &[u8], value: &[u8], out: &mut Vec<u8>) {
-        self.prepared_set.say_with(key, value, out, set_of(key, value));
+        self.prepared_set.say_with(key, value, CRLF, out, set_of(key, value));
         self.spoilt = self.spoilt || self.is_watched(key);
         self.commands += 1;
         self.waiting.push(Awaited::Status);
@@ -441,7 +443,11 @@ impl Resp {
             (Awaited::Select, _) => format!("SELECT: {words}"),
             _ => words,
         };
-        self.done(Decoded::Refused(words))
+        let is_greeting = matches!(awaited, Awaited::Login | Awaited::Select);
+        self.done(match is_greeting && words.contains(NO_LOGIN) {
+            true => Decoded::PasswordNeeded { login: OF_NO_USER, words },
+            false => Decoded::Refused(words),
+        })
     }
 }
 

@@ -2,6 +2,8 @@
 
 use crate::model::op::{Fault, readable};
 
+/// The end of a line.
+pub const CRLF: &[u8] = b"\r\n";
 /// So many bytes of a strange answer are shown in a message.
 const SHOWN: usize = 80;
 

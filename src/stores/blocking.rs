@@ -47,10 +47,19 @@ pub struct Blocking<C> {
 impl<C: Codec> Blocking<C> {
     /// Connects to `launch.place` and greets. `store` is what messages call it.
     pub fn open(store: &str, launch: &Launch, codec: C) -> Result<Self, Fault> {
-        let connection = BlockingConnection::open(store, launch)?;
+        let mut connection = BlockingConnection::open(store, launch)?;
+        connection.stream.set_goodbye(codec.goodbye());
         let mut session = Blocking { connection, codec, out: Vec::new() };
-        session.greet()?;
+        session.prepare(|codec, out| codec.hello(out))?;
         Ok(session)
+    }
+
+    /// Says what must be said before the first op, and waits until the server has taken all of it.
+    pub(super) fn prepare(&mut self, say: impl FnOnce(&mut C, &mut Vec<u8>)) -> Result<(), Fault> {
+        self.begin()?;
+        self.write(say);
+        self.send()?;
+        self.greet()
     }
 
     /// The stream and the codec by themselves, for who waits for many of them at once. Nothing may be under way.
@@ -97,24 +106,24 @@ impl<C: Codec> Blocking<C> {
     }
 
     fn greet(&mut self) -> Result<(), Fault> {
-        self.codec.hello(&mut self.out);
-        self.connection.send(&self.out)?;
         while self.codec.pending() > 0 {
             self.out.clear();
             let heard = self.codec.hear(self.connection.unread(), &mut self.out);
-            let Some((used, heard)) = heard.map_err(|fault| self.connection.name_in(fault))? else {
+            let heard = heard.map_err(|fault| match self.connection.name_in(fault) {
+                Fault::Refused(words) => Fault::Refused(format!("{}: {words}", self.connection.name)),
+                other => other,
+            });
+            let Some((used, heard)) = heard? else {
                 self.connection.fill()?;
                 continue;
             };
-            if let Decoded::Refused(words) = heard {
-                let name = &self.connection.name;
-                let refused = match words.contains("NOAUTH") {
-                    true => format!("{} ({words})", password::needed(name)),
-                    false => format!("{name} refused the login: {words}"),
-                };
-                return Err(Fault::Refused(refused));
+            let name = &self.connection.name;
+            match heard {
+                Decoded::PasswordNeeded { login, words } => return Err(password::refused(name, login, &words)),
+                Decoded::Refused(words) => return Err(Fault::Refused(format!("{name} refused the login: {words}"))),
+                Decoded::Reply(_) | Decoded::Again | Decoded::Greeted => self.connection.start += used,
             }
-            self.connection.start += used;
+            self.send()?;
         }
         Ok(())
     }
@@ -122,11 +131,27 @@ impl<C: Codec> Blocking<C> {
     /// An answer that came too late, or that nobody asked for, must not be taken for the next op's.
     #[inline]
     fn check_in_step(&mut self) -> Result<(), Fault> {
+        if self.codec.pending() == 0 && !self.connection.unread().is_empty() {
+            self.hear_unasked()?;
+        }
         if self.codec.pending() > 0 {
             let what = format!("{}: an earlier question was never answered", self.connection.name);
             return Err(Fault::Lost(io::Error::new(io::ErrorKind::NotConnected, what)));
         }
         self.connection.check_all_read()
+    }
+
+    /// What came behind the last answer: a notice, or that the server is stopped.
+    #[cold]
+    fn hear_unasked(&mut self) -> Result<(), Fault> {
+        while !self.connection.unread().is_empty() {
+            match self.codec.hear(self.connection.unread(), &mut self.out) {
+                Ok(Some((used, Decoded::Again))) => self.connection.start += used,
+                Ok(_) => break,
+                Err(fault) => return Err(self.connection.name_in(fault)),
+            }
+        }
+        Ok(())
     }
 
     /// The answer to the oldest op that has none.
@@ -145,7 +170,9 @@ impl<C: Codec> Blocking<C> {
                         *gathered += used;
                         match heard {
                             Decoded::Reply(reply) => polonius_return!(Ok(reply)),
-                            Decoded::Refused(words) => polonius_return!(Err(Fault::Refused(words))),
+                            Decoded::Refused(words) | Decoded::PasswordNeeded { words, .. } => {
+                                polonius_return!(Err(Fault::Refused(words)))
+                            }
                             Decoded::Again | Decoded::Greeted => exit_polonius!(true),
                         }
                     }
@@ -437,6 +464,7 @@ impl BlockingConnection {
 fn named(name: &str, fault: Fault) -> Fault {
     match fault {
         Fault::Garbled(what) => Fault::Garbled(format!("{name}: {what}")),
+        Fault::Lost(error) => Fault::Lost(io::Error::new(error.kind(), format!("{name}: {error}"))),
         other => other,
     }
 }

@@ -56,11 +56,9 @@ mod memcached;
 mod memcachedb;
 #[cfg(feature = "mongodb")]
 mod mongodb;
-#[cfg(feature = "sql")]
 mod mysql;
 mod null;
 pub mod password;
-#[cfg(feature = "sql")]
 mod postgres;
 mod ram;
 mod read_only;
@@ -70,7 +68,6 @@ mod redis;
 pub mod replication;
 mod resp_server;
 pub mod room;
-#[cfg(feature = "sql")]
 mod rows;
 mod setting;
 #[cfg(feature = "sqlite")]
@@ -122,11 +119,8 @@ pub const ALL: &[&Adapter] = &[
     &redis::REDIS_CLUSTER,
     &dragonfly::DRAGONFLY,
     &memcached::MEMCACHED,
-    #[cfg(feature = "sql")]
     &mysql::MYSQL,
-    #[cfg(feature = "sql")]
     &mysql::MARIADB,
-    #[cfg(feature = "sql")]
     &postgres::POSTGRES,
     #[cfg(feature = "mongodb")]
     &mongodb::MONGODB,

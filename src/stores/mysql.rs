@@ -1,23 +1,21 @@
 //! `mariadb` and `mysql`: one protocol, two programs; InnoDB tables, one statement an op, each committed by itself.
 //!
 //! Documentation: <https://mariadb.com/kb/en/innodb-system-variables/>,
-//! <https://dev.mysql.com/doc/refman/8.4/en/innodb-parameters.html>, <https://docs.rs/mysql>.
+//! <https://dev.mysql.com/doc/refman/8.4/en/innodb-parameters.html>.
 
-mod asking;
 mod recipe;
+mod statements;
 
-use std::io;
 use std::sync::Mutex;
-
-use mysql::prelude::Queryable;
-use mysql::{Conn, DriverError, Error, OptsBuilder};
 
 use rows::{RECORDS, TALLIES};
 
-use super::store_stats::StoreStats;
-use super::{Adapter, Facts, Launch, Place, Role, Server, Session, Store, password, rows};
+use super::blocking::{Blocking, BlockingConnection, Connection};
+use super::store_stats::{StoreStats, bounded};
+use super::{Adapter, Facts, Launch, Place, Role, Server, Session, Store, rows};
 use crate::model::op::Fault;
 use crate::model::trial::{Durability, Transport};
+use crate::protocol::mysql::{self as wire, Greeting, HALF, KEY, ServerError, TextRow};
 
 pub static MYSQL: Adapter = Adapter {
     name: "mysql",
@@ -28,6 +26,7 @@ pub static MYSQL: Adapter = Adapter {
         not: &["mariadbd"],
         prepare: recipe::prepare_mysql,
         arguments: recipe::arguments_of_mysql,
+        admit: recipe::admit_to_mysql,
         ..SERVER
     }),
     get_it: "install MySQL's mysqld (dev.mysql.com); Debian has MariaDB instead",
@@ -86,21 +85,13 @@ const SERVER: Server = Server {
 const USER: &str = "root";
 const DATABASE: &str = "kvfair";
 
-const CLIENT_LIBRARY: &str = concat!("mysql ", env!("KVFAIR_MYSQL"));
+/// Our own codec.
+const CLIENT_LIBRARY: &str = "mysql";
 
-/// The server's numbers of errors that mean something to us.
 /// <https://dev.mysql.com/doc/mysql-errors/8.4/en/server-error-reference.html>
 const NO_SUCH_TABLE: u16 = 1146;
-const UNKNOWN_DATABASE: u16 = 1049;
-/// A password that is missing or wrong, and one that is missing at MariaDB's socket.
-const ACCESS_DENIED: [u16; 2] = [1045, 1698];
 
-/// VARBINARY is compared byte by byte, blanks at the end included. 3072 bytes is the longest key of an InnoDB index of
-/// 16 KiB pages; a tally's two halves share it.
-/// <https://dev.mysql.com/doc/refman/8.4/en/innodb-limits.html>, <https://mariadb.com/kb/en/varbinary/>
-const KEY: usize = 3072;
-const HALF: usize = KEY / 2;
-
+/// VARBINARY is compared byte by byte, blanks at the end included. <https://mariadb.com/kb/en/varbinary/>
 fn tables() -> [String; 2] {
     [
         format!(
@@ -115,7 +106,7 @@ fn tables() -> [String; 2] {
 }
 
 fn open(name: &'static str, launch: &Launch) -> Result<Box<dyn Store>, Fault> {
-    Ok(Box::new(Mysql { name, launch: launch.clone(), has_tables: Mutex::new(false) }))
+    Ok(Box::new(Mysql::at(name, launch)))
 }
 
 struct Mysql {
@@ -125,36 +116,41 @@ struct Mysql {
     has_tables: Mutex<bool>,
 }
 
+/// A session, or what a store is asked beside sessions.
+type Speaker = Blocking<wire::Mysql>;
+
 impl Mysql {
-    fn connect(&self) -> Result<Conn, Fault> {
-        let login = &self.launch.login;
-        let patience = self.launch.patience;
-        let options = OptsBuilder::new()
-            .user(Some(login.user.as_deref().unwrap_or(USER)))
-            .pass(login.password.as_deref())
-            .db_name(Some(login.database.as_deref().unwrap_or(DATABASE)))
-            // The transport that was asked for, and no quicker one behind our back.
-            .prefer_socket(false)
-            .tcp_nodelay(true)
-            .tcp_connect_timeout(Some(patience))
-            .read_timeout(Some(patience))
-            .write_timeout(Some(patience))
-            // Statements are kept by the session.
-            .stmt_cache_size(0);
-        let options = match &self.launch.place {
-            Place::Tcp { host, port } => options.ip_or_hostname(Some(host)).tcp_port(*port),
-            Place::Unix(path) => options.socket(path.to_str()),
-            other => return Err(Fault::Unsupported(format!("{} at {other}: it is a server", self.name))),
-        };
-        let mut connection = Conn::new(options).map_err(|error| self.fault(error))?;
+    fn at(name: &'static str, launch: &Launch) -> Mysql {
+        Mysql { name, launch: launch.clone(), has_tables: Mutex::new(false) }
+    }
+
+    fn connect(&self) -> Result<Speaker, Fault> {
+        let login = rows::login(self.name, &self.launch, USER, DATABASE)?;
+        let is_private = matches!(self.launch.place, Place::Unix(_));
+        let codec = wire::Mysql::new(self.name, Greeting::new(login, is_private, self.name), statements::wording());
+        let mut speaker = Blocking::open(self.name, &self.launch, codec)?;
         if !self.launch.is_shipped() {
             // Every op is one statement that reads nothing twice, so the locks on the gaps between rows that the
             // default (REPEATABLE READ) takes would only make clients wait for each other, and deadlock.
             // <https://dev.mysql.com/doc/refman/8.4/en/innodb-transaction-isolation-levels.html>
-            let isolation = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED";
-            connection.query_drop(isolation).map_err(|error| self.fault(error))?;
+            self.ask(speaker.connection(), "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")?;
         }
-        Ok(connection)
+        Ok(speaker)
+    }
+
+    /// A session whose tables are there and whose first statements are prepared.
+    fn prepared(&self) -> Result<Speaker, Fault> {
+        let mut speaker = self.connect()?;
+        self.make_tables(speaker.connection())?;
+        let rows = self.ask(speaker.connection(), "SELECT @@max_allowed_packet")?;
+        let packet_bytes = rows.first().and_then(|row| text(row, 0).parse().ok());
+        speaker.prepare(|codec, out| {
+            if let Some(bytes) = packet_bytes {
+                codec.limit_packets(bytes);
+            }
+            codec.prepare_first(out);
+        })?;
+        Ok(speaker)
     }
 
     fn server(&self) -> String {
@@ -162,40 +158,25 @@ impl Mysql {
     }
 
     /// What went wrong, with the server's name.
-    fn fault(&self, error: Error) -> Fault {
-        let server = self.server();
-        match error {
-            Error::MySqlError(error) if error.code == UNKNOWN_DATABASE => Fault::Refused(format!(
-                "{server}: {}: name one that is there ({}://HOST/DATABASE)",
-                error.message, self.name
-            )),
-            Error::MySqlError(error) if ACCESS_DENIED.contains(&error.code) => {
-                password::of_a_user(self.name, &self.launch.place, &error.message)
-            }
-            Error::MySqlError(error) => Fault::Refused(format!("{server}: {}", error.message)),
-            Error::IoError(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
-                let silence = self.launch.patience.as_secs_f64();
-                lost(io::ErrorKind::TimedOut, format!("{server} has been silent for {silence} s"))
-            }
-            Error::IoError(error) => lost(error.kind(), format!("{server}: {error}")),
-            Error::DriverError(DriverError::CouldNotConnect(Some((_, words, kind)))) => {
-                Fault::no_connection(&server.to_string(), &io::Error::new(kind, words))
-            }
-            Error::DriverError(error @ (DriverError::ConnectTimeout | DriverError::CouldNotConnect(None))) => {
-                lost(io::ErrorKind::TimedOut, format!("{server}: {error}"))
-            }
-            Error::DriverError(error @ (DriverError::UnknownAuthPlugin(_) | DriverError::CleartextPluginDisabled)) => {
-                Fault::Refused(format!("{server}: {error}"))
-            }
-            error => Fault::Garbled(format!("{server}: {error}")),
-        }
+    fn fault(&self, error: &ServerError) -> Fault {
+        Fault::Refused(format!("{}: {}", self.server(), error.words))
     }
 
-    fn make_tables(&self, connection: &mut Conn) -> Result<(), Fault> {
+    /// Asks by text.
+    fn ask(&self, connection: &mut BlockingConnection, sql: &str) -> Result<Vec<TextRow>, Fault> {
+        connection.exchange(&wire::query(sql), wire::outcome)?.map_err(|error| self.fault(&error))
+    }
+
+    /// The same on a connection of its own.
+    fn ask_once(&self, sql: &str) -> Result<Vec<TextRow>, Fault> {
+        self.ask(self.connect()?.connection(), sql)
+    }
+
+    fn make_tables(&self, connection: &mut BlockingConnection) -> Result<(), Fault> {
         let mut has_tables = self.has_tables.lock().expect("no thread panics while making tables");
         if !*has_tables {
             for table in tables() {
-                connection.query_drop(table).map_err(|error| self.fault(error))?;
+                self.ask(connection, &table)?;
             }
             *has_tables = true;
         }
@@ -203,23 +184,28 @@ impl Mysql {
     }
 }
 
-fn lost(kind: io::ErrorKind, words: String) -> Fault {
-    Fault::Lost(io::Error::new(kind, words))
+/// A column as text; nothing in it where it is NULL.
+fn text(row: &TextRow, column: usize) -> &str {
+    row.get(column).and_then(Option::as_deref).unwrap_or_default()
+}
+
+/// Names and what they have, out of rows of two columns.
+fn named(rows: &[TextRow]) -> Vec<(String, String)> {
+    rows.iter().map(|row| (text(row, 0).to_string(), text(row, 1).to_string())).collect()
 }
 
 impl Store for Mysql {
     fn session(&self) -> Result<Box<dyn Session + '_>, Fault> {
-        let mut connection = self.connect()?;
-        self.make_tables(&mut connection)?;
-        Ok(Box::new(asking::MysqlSession::new(self, connection)?))
+        Ok(Box::new(self.prepared()?))
+    }
+
+    fn connection(&self) -> Option<Result<Connection, Fault>> {
+        Some(self.prepared().and_then(|speaker| speaker.into_line(&wire::query("DO 0"), wire::outcome)))
     }
 
     /// Fails where the server's settings do not keep the durability level.
     fn facts(&self) -> Result<Facts, Fault> {
-        let mut connection = self.connect()?;
-        let ask = "SHOW VARIABLES";
-        let settings: Vec<(String, String)> = connection.query(ask).map_err(|error| self.fault(error))?;
-        let (version, settings) = recipe::in_force(settings);
+        let (version, settings) = recipe::in_force(named(&self.ask_once("SHOW VARIABLES")?));
         if !self.launch.is_shipped() {
             recipe::check(&self.server(), self.launch.durability, &settings)?;
         }
@@ -239,24 +225,23 @@ impl Store for Mysql {
     /// What is in our tables; where there are none, nothing.
     fn count(&self) -> Result<Option<u64>, Fault> {
         let ask = format!("SELECT (SELECT COUNT(*) FROM {RECORDS}) + (SELECT COUNT(DISTINCT record) FROM {TALLIES})");
-        match self.connect()?.query_first::<u64, _>(ask) {
-            Ok(count) => Ok(count),
-            Err(Error::MySqlError(error)) if error.code == NO_SUCH_TABLE => Ok(Some(0)),
-            Err(error) => Err(self.fault(error)),
+        match self.connect()?.connection().exchange(&wire::query(&ask), wire::outcome)? {
+            Ok(rows) => Ok(rows.first().and_then(|row| text(row, 0).parse().ok())),
+            Err(error) if error.code == NO_SUCH_TABLE => Ok(Some(0)),
+            Err(error) => Err(self.fault(&error)),
         }
     }
 
     /// <https://mariadb.com/kb/en/server-status-variables/>,
     /// <https://dev.mysql.com/doc/refman/8.4/en/server-status-variables.html>
     fn stats(&self) -> Result<StoreStats, Fault> {
-        let told: Vec<(String, String)> =
-            self.connect()?.query("SHOW GLOBAL STATUS").map_err(|error| self.fault(error))?;
-        Ok(StoreStats::of_texts(told))
+        let mut speaker = self.connect()?;
+        let answer = speaker.connection().exchange(&wire::query("SHOW GLOBAL STATUS"), bounded(wire::outcome))?;
+        Ok(StoreStats::of_texts(named(&answer.map_err(|error| self.fault(&error))?)))
     }
 
     fn leave(&self) -> Result<(), Fault> {
         *self.has_tables.lock().expect("no thread panics while making tables") = false;
-        let drop = format!("DROP TABLE IF EXISTS {RECORDS}, {TALLIES}");
-        self.connect()?.query_drop(drop).map_err(|error| self.fault(error))
+        self.ask_once(&format!("DROP TABLE IF EXISTS {RECORDS}, {TALLIES}")).map(drop)
     }
 }

@@ -1,7 +1,14 @@
 //! What is said where a server wants a login that it was not given, or another one: the URL that has it.
 
+use std::fs::File;
+use std::io::{self, Read};
+
 use super::Place;
 use crate::model::op::Fault;
+use crate::protocol::OF_A_USER;
+
+/// 128 bits, as nobody guesses them.
+const RANDOM_BYTES: usize = 16;
 
 const NEEDED: &str = " needs a password: ";
 
@@ -10,14 +17,22 @@ pub fn is_wanted(words: &str) -> bool {
     words.contains(NEEDED) || words.contains("NOAUTH")
 }
 
-/// "redis at host:6379 needs a password: redis://:PASSWORD@host:6379". A path of a Unix socket has no place for one.
-pub fn needed(name: &str) -> String {
-    told(name, ":PASSWORD")
+/// Random letters and digits, so that no server reads anything else into them: a password, or a number used once.
+pub fn fresh() -> io::Result<String> {
+    let mut bytes = [0; RANDOM_BYTES];
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(hex::encode(bytes))
 }
 
-/// The same of a store whose users have names, with the server's own words.
+/// "redis at host:6379 needs a password: redis://:PASSWORD@host:6379", with the server's own words. `login` is how one
+/// stands in its URL; a path of a Unix socket has no place for one.
+pub fn refused(name: &str, login: &str, words: &str) -> Fault {
+    Fault::Refused(format!("{} ({words})", told(name, login)))
+}
+
+/// The same of a server of a store whose users have names.
 pub fn of_a_user(store: &str, place: &Place, words: &str) -> Fault {
-    Fault::Refused(format!("{} ({words})", told(&format!("{store} at {place}"), "USER:PASSWORD")))
+    refused(&format!("{store} at {place}"), OF_A_USER, words)
 }
 
 fn told(name: &str, login: &str) -> String {

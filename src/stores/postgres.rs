@@ -1,26 +1,26 @@
 //! `postgres`: one statement an op, prepared once, each committed by itself.
 //!
-//! Documentation: <https://www.postgresql.org/docs/current/runtime-config.html>, <https://docs.rs/postgres>.
+//! Documentation: <https://www.postgresql.org/docs/current/runtime-config.html>.
 
-mod session;
+mod recipe;
 mod standby;
+mod statements;
 
 use std::collections::BTreeMap;
-use std::error::Error as _;
 use std::io;
-use std::path::Path;
 use std::sync::Mutex;
-
-use postgres::error::SqlState;
-use postgres::{Client, Config, Error, NoTls};
+use std::time::Duration;
 
 use rows::{Needed, RECORDS, TALLIES};
 
+use super::blocking::{Blocking, BlockingConnection, Connection};
+use super::deadline::Deadline;
 use super::replication::{self, Failover, LINK_DELAY, LogPosition, READ, REPLICAS, WAIT};
-use super::store_stats::StoreStats;
-use super::{Adapter, Facts, Launch, Place, Role, Server, Session, Step, Store, password, rows};
+use super::store_stats::{StoreStats, bounded};
+use super::{Adapter, Facts, Launch, Place, Role, Server, Session, Store, rows};
 use crate::model::op::Fault;
 use crate::model::trial::{Durability, Transport};
+use crate::protocol::postgres::{self as wire, Greeting, ServerError, TextRow};
 
 pub static POSTGRES: Adapter = Adapter {
     name: NAME,
@@ -38,21 +38,21 @@ pub static POSTGRES: Adapter = Adapter {
     // A stop that is no crash writes everything, unlogged tables included.
     stays: |_| true,
     lacks: |_| &[],
-    open: |launch| Ok(Box::new(Postgres { launch: launch.clone(), has_tables: Mutex::new(false) })),
+    open: |launch| Ok(Box::new(Postgres::at(launch))),
     server: Some(&Server {
         programs: &["postgres"],
         directories: &["/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/opt/homebrew/opt/postgresql/bin"],
         port: 5432,
         // Clients look for a socket of this name in a directory.
         socket: ".s.PGSQL.5432",
-        prepare,
-        version: version_printed,
-        arguments,
+        prepare: recipe::prepare,
+        version: recipe::version_printed,
+        arguments: recipe::arguments,
         names_databases: true,
         // <https://www.postgresql.org/docs/current/libpq-envars.html>
         password_variable: Some("PGPASSWORD"),
         takes_password: true,
-        admit,
+        admit: recipe::admit,
         instead_of_root: Some("postgres"),
         replicates_over: &[Transport::Tcp],
         ..Server::PLAIN
@@ -65,11 +65,18 @@ const NAME: &str = "postgres";
 
 /// Who a server of ours knows, and the database that every server begins with.
 const USER: &str = "postgres";
-/// What the driver says where the server wants a password and it was given none.
-const NO_PASSWORD: &str = "password missing";
 const DATABASE: &str = "postgres";
 
-const CLIENT_LIBRARY: &str = concat!("postgres ", env!("KVFAIR_POSTGRES"));
+/// Our own codec.
+const CLIENT_LIBRARY: &str = "postgres";
+
+/// Conditions that mean something to us.
+/// <https://www.postgresql.org/docs/current/errcodes-appendix.html>
+const UNDEFINED_TABLE: &str = "42P01";
+/// A limit of the store, such as the longest row of an index.
+const PROGRAM_LIMIT_EXCEEDED: &str = "54000";
+/// How often a standby is asked whether it has the tables of its primary.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// What is read back: all that could move a number or break a durability level.
 const SETTINGS: &[&str] = &[
@@ -107,27 +114,48 @@ struct Postgres {
     has_tables: Mutex<bool>,
 }
 
+/// A session, or what a store is asked beside sessions.
+type Speaker = Blocking<wire::Postgres>;
+
 impl Postgres {
-    fn connect(&self) -> Result<Client, Fault> {
-        let Launch { login, patience, .. } = &self.launch;
-        let mut config = Config::new();
-        config.user(login.user.as_deref().unwrap_or(USER)).dbname(login.database.as_deref().unwrap_or(DATABASE));
-        config.connect_timeout(*patience).tcp_user_timeout(*patience).application_name("kvfair");
-        if let Some(password) = &login.password {
-            config.password(password);
-        }
-        if !self.launch.is_shipped() {
-            config.options(&self.options());
-        }
-        match &self.launch.place {
-            Place::Tcp { host, port } => config.host(host).port(*port),
+    fn at(launch: &Launch) -> Postgres {
+        Postgres { launch: launch.clone(), has_tables: Mutex::new(false) }
+    }
+
+    fn connect(&self) -> Result<Speaker, Fault> {
+        let place = match &self.launch.place {
             Place::Unix(path) => {
-                let (directory, port) = directory_and_port(path);
-                config.host_path(directory).port(port)
+                let (directory, port) = recipe::directory_and_port(path);
+                Place::Unix(directory.join(format!(".s.PGSQL.{port}")))
             }
-            other => return Err(Fault::Unsupported(format!("{NAME} at {other}: it is a server"))),
+            other => other.clone(),
         };
-        config.connect(NoTls).map_err(|error| self.fault(error))
+        let login = rows::login(NAME, &self.launch, USER, DATABASE)?;
+        let is_private = matches!(place, Place::Unix(_));
+        let options = if self.launch.is_shipped() { String::new() } else { self.options() };
+        let codec = wire::Postgres::new(NAME, statements::sql, Greeting::new(login, is_private, options));
+        Blocking::open(NAME, &Launch { place, ..self.launch.clone() }, codec)
+    }
+
+    /// A session whose tables are there and whose first statements are prepared.
+    fn prepared(&self) -> Result<Speaker, Fault> {
+        let mut speaker = self.connect()?;
+        self.make_tables(speaker.connection())?;
+        if replication::wait(&self.launch.settings) > 0 {
+            self.ask(speaker.connection(), standby::WAITS)?;
+        }
+        let deadline = Deadline::within(self.launch.patience);
+        loop {
+            match speaker.connection().exchange(&wire::prepare_first(statements::sql), wire::outcome)? {
+                Ok(_) => return Ok(speaker),
+                // A standby has the tables of its primary a moment later.
+                Err(error) if error.code == UNDEFINED_TABLE && self.launch.follows.is_some() => {
+                    deadline.left().map_err(|_| self.fault(error))?;
+                    std::thread::sleep(LOOK);
+                }
+                Err(error) => return Err(self.fault(error)),
+            }
+        }
     }
 
     /// What a session may ask for itself, at a server of somebody else's as well.
@@ -148,48 +176,35 @@ impl Postgres {
     }
 
     /// What went wrong, with the server's name.
-    fn fault(&self, error: Error) -> Fault {
-        let server = self.server();
-        if let Some(words) = error.as_db_error() {
-            let hint = if *words.code() == SqlState::INVALID_CATALOG_NAME {
-                ": name one that is there (postgres://HOST/DATABASE)"
-            } else {
-                ""
-            };
-            return match words.code() {
-                code if *code == SqlState::INVALID_PASSWORD => {
-                    password::of_a_user(NAME, &self.launch.place, words.message())
-                }
-                // A limit of the store, such as the longest row of an index.
-                code if *code == SqlState::PROGRAM_LIMIT_EXCEEDED => {
-                    Fault::Unsupported(format!("{server}: {}", words.message()))
-                }
-                // It was stopped, or is about to be.
-                code if code.code().starts_with("57P") => {
-                    lost(io::ErrorKind::ConnectionAborted, &server, words.message())
-                }
-                _ => Fault::Refused(format!("{server}: {}{hint}", words.message())),
-            };
-        }
-        let closed = error.is_closed();
-        let words = error.to_string();
-        if error.source().is_some_and(|why| why.to_string() == NO_PASSWORD) {
-            return password::of_a_user(NAME, &self.launch.place, NO_PASSWORD);
-        }
-        match error.into_source() {
-            Some(source) => match source.downcast::<io::Error>() {
-                Ok(source) if matches!(source.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound) => {
-                    Fault::no_connection(&server, &source)
-                }
-                Ok(source) => lost(source.kind(), &server, &source.to_string()),
-                Err(source) => Fault::Garbled(format!("{server}: {words}: {source}")),
-            },
-            None if closed => lost(io::ErrorKind::UnexpectedEof, &server, "the server closed the connection"),
-            None => Fault::Garbled(format!("{server}: {words}")),
+    fn fault(&self, error: ServerError) -> Fault {
+        let words = format!("{}: {}", self.server(), error.words);
+        match error.code.as_str() {
+            PROGRAM_LIMIT_EXCEEDED => Fault::Unsupported(words),
+            _ if error.is_end() => Fault::Lost(io::Error::new(io::ErrorKind::ConnectionAborted, words)),
+            _ => Fault::Refused(words),
         }
     }
 
-    fn make_tables(&self, client: &mut Client) -> Result<(), Fault> {
+    /// Asks by text, as one transaction.
+    fn ask(&self, connection: &mut BlockingConnection, sql: &str) -> Result<Vec<TextRow>, Fault> {
+        connection.exchange(&wire::query(sql), wire::outcome)?.map_err(|error| self.fault(error))
+    }
+
+    /// The same on a connection of its own.
+    fn ask_once(&self, sql: &str) -> Result<Vec<TextRow>, Fault> {
+        self.ask(self.connect()?.connection(), sql)
+    }
+
+    /// The same where there may be no such table: then nothing. There are no more rows than of counters.
+    fn ask_table(&self, connection: &mut BlockingConnection, sql: &str) -> Result<Option<Vec<TextRow>>, Fault> {
+        match connection.exchange(&wire::query(sql), bounded(wire::outcome))? {
+            Ok(rows) => Ok(Some(rows)),
+            Err(error) if error.code == UNDEFINED_TABLE => Ok(None),
+            Err(error) => Err(self.fault(error)),
+        }
+    }
+
+    fn make_tables(&self, connection: &mut BlockingConnection) -> Result<(), Fault> {
         // A standby has those of its primary.
         if self.launch.follows.is_some() {
             return Ok(());
@@ -199,65 +214,77 @@ impl Postgres {
             // Standbys have what is in the log.
             let is_followed = replication::count(&self.launch.settings) > 0;
             let logged = self.launch.is_shipped() || self.launch.durability > Durability::None || is_followed;
-            client.batch_execute(&open_tables(logged)).map_err(|error| self.fault(error))?;
-            self.check_tables(client)?;
+            self.ask(connection, &open_tables(logged))?;
+            self.check_tables(connection)?;
             *has_tables = true;
         }
         Ok(())
     }
 
     /// Tables that were there already may be of another kind.
-    fn check_tables(&self, client: &mut Client) -> Result<(), Fault> {
-        let ask = "SELECT relpersistence = 'p' FROM pg_class WHERE oid = $1::text::regclass";
-        let logged: bool = client.query_one(ask, &[&RECORDS]).map_err(|error| self.fault(error))?.get(0);
-        if logged || self.launch.durability == Durability::None {
+    fn check_tables(&self, connection: &mut BlockingConnection) -> Result<(), Fault> {
+        let (server, level) = (self.server(), self.launch.durability);
+        let table = |name| {
+            format!(
+                "(SELECT string_agg(attname || ' ' || format_type(atttypid, NULL), ', ' ORDER BY
+            attnum) FROM pg_attribute WHERE attrelid = '{name}'::regclass AND attnum > 0 AND NOT attisdropped)"
+            )
+        };
+        let ask = format!(
+            "SELECT relpersistence, {}, {} FROM pg_class WHERE oid = '{RECORDS}'::regclass",
+            table(RECORDS),
+            table(TALLIES)
+        );
+        let row = only_row(self.ask(connection, &ask)?);
+        // Tables of these names that somebody else made are not taken for ours.
+        if text(&row, 1) != "k bytea, v bytea, n bigint" || text(&row, 2) != "record bytea, field bytea, n bigint" {
+            let words = format!("{server}: {RECORDS} or {TALLIES} has other columns than ours: drop it");
+            return Err(Fault::Refused(words));
+        }
+        if text(&row, 0) == "p" || level == Durability::None {
             return Ok(());
         }
-        let (server, level) = (self.server(), self.launch.durability);
         Err(Fault::Unsupported(format!(
             "{server} has {RECORDS} as a table without a log, which does not keep '{level}'"
         )))
     }
 }
 
-fn lost(kind: io::ErrorKind, server: &str, words: &str) -> Fault {
-    Fault::Lost(io::Error::new(kind, format!("{server}: {words}")))
+/// The first row of an answer, which has one.
+fn only_row(rows: Vec<TextRow>) -> TextRow {
+    rows.into_iter().next().unwrap_or_default()
 }
 
-/// `/run/postgresql/.s.PGSQL.5433` is port 5433 in that directory; a directory alone has the usual port.
-fn directory_and_port(path: &Path) -> (&Path, u16) {
-    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let port = name.strip_prefix(".s.PGSQL.").and_then(|port| port.parse().ok());
-    match (path.parent(), port) {
-        (Some(directory), Some(port)) => (directory, port),
-        _ => (path, 5432),
-    }
+/// A column as text; nothing in it where it is NULL.
+fn text(row: &TextRow, column: usize) -> &str {
+    row.get(column).and_then(Option::as_deref).unwrap_or_default()
 }
 
 impl Store for Postgres {
     fn session(&self) -> Result<Box<dyn Session + '_>, Fault> {
-        let mut client = self.connect()?;
-        self.make_tables(&mut client)?;
-        if replication::wait(&self.launch.settings) > 0 {
-            client.batch_execute(standby::WAITS).map_err(|error| self.fault(error))?;
-        }
-        Ok(Box::new(session::Asking::new(self, client)))
+        Ok(Box::new(self.prepared()?))
+    }
+
+    fn connection(&self) -> Option<Result<Connection, Fault>> {
+        Some(self.prepared().and_then(|speaker| speaker.into_line(&wire::query(""), wire::outcome)))
     }
 
     /// Fails where the server's settings do not keep the durability level.
     fn facts(&self) -> Result<Facts, Fault> {
-        let mut client = self.connect()?;
-        let ask = "SELECT name, current_setting(name) FROM pg_settings WHERE name = ANY($1)";
-        let rows = client.query(ask, &[&SETTINGS]).map_err(|error| self.fault(error))?;
-        let settings: BTreeMap<String, String> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
+        let mut speaker = self.connect()?;
+        let connection = speaker.connection();
+        let names = SETTINGS.iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ");
+        let ask = format!("SELECT name, current_setting(name) FROM pg_settings WHERE name IN ({names})");
+        let rows = self.ask(connection, &ask)?;
+        let settings: BTreeMap<String, String> =
+            rows.iter().map(|row| (text(row, 0).to_string(), text(row, 1).to_string())).collect();
         if !self.launch.is_shipped() {
             rows::check_level(&self.server(), self.launch.durability, needed(self.launch.durability), &settings)?;
         }
-        let version = client.query_one("SHOW server_version", &[]).map_err(|error| self.fault(error))?;
-        let version: &str = version.get(0);
-        let number = version.split_whitespace().next().unwrap_or_default().to_string();
-        let started = client.query_one("SELECT pg_postmaster_start_time()::text", &[]);
-        let started = Some(started.map_err(|error| self.fault(error))?.get(0));
+        let ask = "SELECT current_setting('server_version'), pg_postmaster_start_time()";
+        let row = only_row(self.ask(connection, ask)?);
+        let number = text(&row, 0).split_whitespace().next().unwrap_or_default().to_string();
+        let started = Some(text(&row, 1).to_string());
         Ok(Facts { started, ..rows::facts(number, CLIENT_LIBRARY, "INSERT ... ON CONFLICT DO UPDATE", settings) })
     }
 
@@ -267,7 +294,7 @@ impl Store for Postgres {
     }
 
     fn log_position(&self) -> Result<Option<LogPosition>, Fault> {
-        standby::log_position(&mut self.connect()?).map_err(|error| self.fault(error))
+        self.position().map(Some)
     }
 
     fn failover(&self) -> Option<&dyn Failover> {
@@ -277,36 +304,32 @@ impl Store for Postgres {
     /// What is in our tables; where there are none, nothing.
     fn count(&self) -> Result<Option<u64>, Fault> {
         let ask = format!("SELECT (SELECT count(*) FROM {RECORDS}) + (SELECT count(DISTINCT record) FROM {TALLIES})");
-        match self.connect()?.query_one(&ask, &[]) {
-            Ok(row) => Ok(u64::try_from(row.get::<_, i64>(0)).ok()),
-            Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => Ok(Some(0)),
-            Err(error) => Err(self.fault(error)),
-        }
+        let rows = self.ask_table(self.connect()?.connection(), &ask)?;
+        Ok(rows.map_or(Some(0), |rows| text(&only_row(rows), 0).parse().ok()))
     }
 
     /// Every number of the views in [`VIEWS`] that this version has.
     fn stats(&self) -> Result<StoreStats, Fault> {
-        let mut client = self.connect()?;
-        wait_for_sessions(&mut client).map_err(|error| self.fault(error))?;
-        let mut told: Vec<(String, String)> = Vec::new();
+        let mut speaker = self.connect()?;
+        let connection = speaker.connection();
+        self.wait_for_sessions(connection)?;
+        let mut counters: Vec<(String, String)> = Vec::new();
         for (view, which) in VIEWS {
             // Every column under its name, whatever there are in this version.
             let ask = format!("SELECT key, value FROM {view} AS v, json_each_text(row_to_json(v)) WHERE {which}");
-            match client.query(&ask, &[]) {
-                Ok(rows) => told.extend(rows.iter().filter_map(|row| {
-                    Some((format!("{view}.{}", row.get::<_, &str>(0)), row.get::<_, Option<String>>(1)?))
-                })),
-                Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => {}
-                Err(error) => return Err(self.fault(error)),
+            for row in self.ask_table(connection, &ask)?.unwrap_or_default() {
+                let mut columns = row.into_iter();
+                if let (Some(Some(name)), Some(Some(value))) = (columns.next(), columns.next()) {
+                    counters.push((format!("{view}.{name}"), value));
+                }
             }
         }
-        Ok(StoreStats::of_texts(told))
+        Ok(StoreStats::of_texts(counters))
     }
 
     fn leave(&self) -> Result<(), Fault> {
         *self.has_tables.lock().expect("no thread panics while making tables") = false;
-        let drop = format!("DROP TABLE IF EXISTS {RECORDS}, {TALLIES}");
-        self.connect()?.batch_execute(&drop).map_err(|error| self.fault(error))
+        self.ask_once(&format!("DROP TABLE IF EXISTS {RECORDS}, {TALLIES}")).map(drop)
     }
 }
 
@@ -319,18 +342,20 @@ const VIEWS: [(&str, &str); 4] = [
     ("pg_stat_checkpointer", "true"),
 ];
 
-/// A session hands in what it counted now and then, and the rest when it ends: so those of ours must have ended. They
-/// were told to, so that this takes milliseconds; half a second is the most that is waited.
-/// <https://www.postgresql.org/docs/current/monitoring-stats.html#MONITORING-STATS-VIEWS>
-fn wait_for_sessions(client: &mut Client) -> Result<(), Error> {
-    let ask = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'kvfair' AND pid <> pg_backend_pid()";
-    for _ in 0..50 {
-        if client.query_one(ask, &[])?.get::<_, i64>(0) == 0 {
-            break;
+impl Postgres {
+    /// A session hands in what it counted now and then, and the rest when it ends: so those of ours must have ended.
+    /// They were told to, so that this takes milliseconds; half a second is the most that is waited.
+    /// <https://www.postgresql.org/docs/current/monitoring-stats.html#MONITORING-STATS-VIEWS>
+    fn wait_for_sessions(&self, connection: &mut BlockingConnection) -> Result<(), Fault> {
+        let ask = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'kvfair' AND pid <> pg_backend_pid()";
+        for _ in 0..50 {
+            if text(&only_row(self.ask(connection, ask)?), 0) == "0" {
+                break;
+            }
+            self.ask(connection, "SELECT pg_sleep(0.01)")?;
         }
-        client.query("SELECT pg_sleep(0.01)", &[])?;
+        Ok(())
     }
-    Ok(())
 }
 
 /// <https://www.postgresql.org/docs/current/runtime-config-wal.html>
@@ -340,124 +365,5 @@ fn needed(level: Durability) -> &'static [Needed] {
         Durability::None => &[],
         Durability::Crash => &[COMMITS],
         Durability::Power => &[COMMITS, ("fsync", &["on"]), ("full_page_writes", &["on"])],
-    }
-}
-
-/// `postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)`: the version.
-fn version_printed(printed: &str) -> Option<String> {
-    let (_, rest) = printed.split_once("(PostgreSQL) ")?;
-    rest.split_whitespace().next().map(str::to_string)
-}
-
-/// Where a server of ours has a socket beside TCP, by which it is told its password: among its files, where nobody else
-/// comes. None where it has no password, or where the path is too long for a socket.
-fn admin_socket<'d>(launch: &Launch, data: &'d Path) -> Option<&'d Path> {
-    /// A socket's path has 107 bytes at most, and the name takes 16: "/.s.PGSQL.65535".
-    const LONGEST: usize = 90;
-    // A standby has its primary's password.
-    let is_tcp = matches!(launch.place, Place::Tcp { .. }) && launch.follows.is_none();
-    (is_tcp && launch.login.password.is_some() && data.as_os_str().len() <= LONGEST).then_some(data)
-}
-
-/// Sets the password of this start. Until then none is let in over TCP.
-/// <https://www.postgresql.org/docs/current/sql-alterrole.html>
-fn admit(launch: &Launch, data: &Path) -> Result<(), Fault> {
-    let (Some(directory), Place::Tcp { port, .. }) = (admin_socket(launch, data), &launch.place) else { return Ok(()) };
-    let password = launch.login.password.as_deref().unwrap_or_default();
-    let place = Place::Unix(directory.join(format!(".s.PGSQL.{port}")));
-    let store = Postgres { launch: Launch { place, ..launch.clone() }, has_tables: Mutex::new(false) };
-    let set = format!("ALTER ROLE {USER} PASSWORD '{password}'");
-    store.connect()?.batch_execute(&set).map_err(|error| store.fault(error))
-}
-
-/// Over TCP by password only; replicas are no part of all.
-/// <https://www.postgresql.org/docs/current/auth-pg-hba-conf.html>
-const ADMITTED: &str = "local all all trust\nhost all all 127.0.0.1/32 scram-sha-256\n\
-                        host replication all 127.0.0.1/32 scram-sha-256\n";
-
-/// <https://www.postgresql.org/docs/current/app-initdb.html>.
-fn prepare(launch: &Launch, data: &Path) -> Vec<Step> {
-    if let Some(primary) = standby::primary(launch, data) {
-        return standby::prepare(launch, data, &primary);
-    }
-    let directory = data.display().to_string();
-    let mut arguments = ["-D", &directory, "-U", USER, "-A", "trust"].map(str::to_string).to_vec();
-    let is_synced = launch.is_shipped() || launch.durability == Durability::Power;
-    if !launch.is_shipped() {
-        // Keys are bytes: no language's rules are wanted anywhere.
-        arguments.extend(["--locale=C", "--encoding=UTF8"].map(str::to_string));
-    }
-    if !is_synced {
-        arguments.push("--no-sync".to_string());
-    }
-    let mut steps = vec![Step::Run { program: "initdb", arguments, is_synced }];
-    if admin_socket(launch, data).is_some() {
-        steps.push(Step::Write { path: data.join("pg_hba.conf"), text: ADMITTED.to_string() });
-    }
-    steps
-}
-
-/// The command line. What is not named here is left at its default on purpose and read back: `autovacuum` (on: dead
-/// rows are part of its price), `max_wal_size`, `checkpoint_timeout`, `huge_pages`, `jit`.
-fn arguments(launch: &Launch, data: &Path) -> Vec<String> {
-    let mut arguments = vec!["-D".to_string(), data.display().to_string()];
-    let mut set = |name: &str, value: &str| arguments.extend(["-c".to_string(), format!("{name}={value}")]);
-    match &launch.place {
-        Place::Unix(path) => {
-            let (directory, port) = directory_and_port(path);
-            set("listen_addresses", ""); // No TCP at all.
-            set("unix_socket_directories", &directory.display().to_string());
-            set("unix_socket_permissions", "0700"); // Only clients of this user; root may.
-            set("port", &port.to_string());
-        }
-        Place::Tcp { host, port } => {
-            set("listen_addresses", host); // The loopback that we were given, no other address.
-            // No socket, or one for whoever sets the password.
-            let directory = admin_socket(launch, data).map(|directory| directory.display().to_string());
-            set("unix_socket_directories", &directory.unwrap_or_default());
-            set("unix_socket_permissions", "0700");
-            set("port", &port.to_string());
-        }
-        Place::Memory | Place::Path(_) => {}
-    }
-    if launch.is_shipped() {
-        return arguments;
-    }
-    let level = launch.durability;
-    let on_at = |least: Durability| if level >= least { "on" } else { "off" };
-    // Written, not synced: enough where only the process dies.
-    // https://www.postgresql.org/docs/current/runtime-config-wal.html#GUC-FSYNC
-    set("fsync", on_at(Durability::Power));
-    set("synchronous_commit", on_at(Durability::Crash));
-    // Whole pages go to the log against halves of pages after a crash.
-    set("full_page_writes", on_at(Durability::Crash));
-    if replication::count(&launch.settings) > 0 {
-        standby::arguments(launch, &mut set);
-    } else {
-        // No replica and no restore to a moment: the log holds what a crash needs.
-        set("wal_level", "minimal");
-        set("max_wal_senders", "0");
-    }
-    // https://www.postgresql.org/docs/current/runtime-config-resource.html#GUC-SHARED-BUFFERS
-    set("shared_buffers", &format!("{}kB", launch.cache_bytes() / 1024));
-    set("max_connections", &launch.clients.saturating_add(20).max(100).to_string());
-    arguments
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_version_is_read_from_what_the_program_prints() {
-        let printed = "postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)\n";
-        assert_eq!(version_printed(printed).as_deref(), Some("15.18"));
-        assert_eq!(version_printed("bash: postgres: command not found"), None);
-    }
-
-    #[test]
-    fn a_socket_is_a_directory_and_a_port() {
-        assert_eq!(directory_and_port(Path::new("/run/x/.s.PGSQL.7000")), (Path::new("/run/x"), 7000));
-        assert_eq!(directory_and_port(Path::new("/run/postgresql")), (Path::new("/run/postgresql"), 5432));
     }
 }

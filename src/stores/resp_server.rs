@@ -12,6 +12,7 @@ use super::store_stats::{StoreStats, bounded};
 use super::{Facts, Launch, Session, Store, UNKNOWN, Watch};
 use crate::model::op::{Fault, KeyList, readable};
 use crate::model::record::LAST_USE;
+use crate::protocol::OF_NO_USER;
 use crate::protocol::resp::{self, Counters, Greeting, PING, Resp, Value, command, values};
 
 mod cluster;
@@ -261,7 +262,7 @@ fn info(connection: &mut BlockingConnection, parts: &[&[u8]]) -> Result<BTreeMap
     match connection.exchange(&request, bounded(values()))? {
         Value::Text(text) => Ok(named_lines(&String::from_utf8_lossy(&text))),
         Value::Error(words) if words.starts_with("NOAUTH") => {
-            Err(Fault::Refused(format!("{} ({words})", super::password::needed(connection.name()))))
+            Err(super::password::refused(connection.name(), OF_NO_USER, &words))
         }
         Value::Error(words) => Err(Fault::Refused(format!("{}: {words}", connection.name()))),
         other => Err(strange(connection, "INFO", &other)),

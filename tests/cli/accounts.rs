@@ -61,7 +61,7 @@ fn a_row_of_a_url_has_the_servers_memory_or_none() {
 
 /// Who listens is found by its socket, also where it says nothing of its process, or has one for each connection.
 #[test]
-#[cfg(all(target_os = "linux", feature = "sql"))]
+#[cfg(target_os = "linux")]
 fn a_server_is_found_by_what_it_listens_on() {
     let desk = Desk::new();
     let redis = common::start("redis", Transport::Unix);

@@ -14,6 +14,7 @@ use crate::cli::strangers::{SECRET, ask, ask_info, port_of};
 use crate::common;
 use crate::common::desk::{Desk, Said, Started, command_line, signal, wait_for};
 use crate::common::needs::{Need, needs, servers_here};
+use crate::common::pool::{ask_mariadb, ask_postgres};
 
 use broken_clients::unchanged;
 
@@ -165,20 +166,21 @@ fn what_refuses_every_write_could_not_be_asked() {
 /// Its owner's table has another meaning for the name of ours.
 #[test]
 fn a_database_whose_owner_has_such_a_table_could_not_be_asked() {
-    use mysql::prelude::Queryable;
     needs!(Need::server("mariadb"));
     let server = common::start("mariadb", Transport::Tcp);
-    let options = mysql::OptsBuilder::new().user(Some("root")).prefer_socket(false);
-    let options = options.ip_or_hostname(Some("127.0.0.1")).tcp_port(port_of(&server));
-    let mut owner = mysql::Conn::new(options).expect("a connection");
-    owner.query_drop("CREATE DATABASE owned").expect("a database");
-    owner.query_drop("CREATE TABLE owned.kvfair_records (name INT PRIMARY KEY, price INT)").expect("a table");
+    ask_mariadb(&server.launch, "CREATE DATABASE owned");
+    ask_mariadb(&server.launch, "CREATE TABLE owned.kvfair_records (name INT PRIMARY KEY, price INT)");
     let desk = Desk::new();
     let said = desk.run(&["check", &format!("mariadb://127.0.0.1:{}/owned", port_of(&server))]);
     said.exits(1).shows("could not be checked: it cannot be asked: ").shows("column");
     assert!(!said.out.contains("WRONG"), "{}", said.out);
-    let count: Option<u64> = owner.query_first("SELECT COUNT(*) FROM owned.kvfair_records").expect("it is there");
-    assert_eq!(count, Some(0));
+    let count = ask_mariadb(&server.launch, "SELECT COUNT(*) FROM owned.kvfair_records");
+    assert_eq!(count, [[Some("0".to_string())]]);
+    needs!(Need::server("postgres"));
+    let server = common::start("postgres", Transport::Tcp);
+    ask_postgres(&server.launch, "CREATE TABLE kvfair_records (k bytea PRIMARY KEY, v text, n bigint)");
+    let said = desk.run(&["check", &format!("postgres://127.0.0.1:{}", port_of(&server))]);
+    said.exits(1).shows("could not be checked: it cannot be asked: ").shows("has other columns than ours");
 }
 
 #[test]

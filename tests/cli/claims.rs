@@ -3,7 +3,7 @@
 use kvfair::model::trial::METHOD;
 use serde_json::Value;
 
-use crate::common::desk::{Desk, Said, real};
+use crate::common::desk::{Desk, Said, copy_program, real};
 
 const SMALL: [&str; 4] = ["run", "ngrams", "--messages", "60"];
 
@@ -282,7 +282,7 @@ fn another_build_and_other_settings_stand_beside_the_first() {
     let desk = Desk::with_only(&["redis-server"]);
     let program = real("redis-server").display().to_string();
     let copied = desk.home().join("my-redis");
-    std::fs::copy(&program, &copied).expect("a copy");
+    copy_program(&program, &copied);
     let logged = "redis+unix?appendonly=yes&appendfsync=everysec&name=logged";
     desk.run(&run(&["--blocks", "1", "redis+unix?program=./my-redis&name=mine", logged])).exits(0);
     let command = desk.record("mine")["store"]["command"][0].as_str().expect("a program").to_string();

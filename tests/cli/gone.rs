@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use crate::common::desk::{Desk, Said, Started, one_line, real, wait_for};
+use crate::common::desk::{Desk, Said, Started, copy_program, one_line, real, wait_for};
 
 fn exec(desk: &Desk, command: &str, targets: &[&str]) -> Said {
     Started::new(desk.kvfair(&[&["run", "--blocks", "1", "--exec", command][..], targets].concat())).wait()
@@ -109,7 +109,7 @@ fn a_redis_that_starts_again_in_the_same_process_is_found() {
 fn a_program_that_is_deleted_while_it_runs_says_so() {
     let desk = Desk::new();
     let copy = desk.home().join("kvfair");
-    std::fs::copy(env!("CARGO_BIN_EXE_kvfair"), &copy).expect("a copy of our own program");
+    copy_program(env!("CARGO_BIN_EXE_kvfair"), &copy);
     let run = ["run", "fans", "null", "lmdb", "--profiles", "100", "--blocks", "5", "--output", "out.jsonl"];
     let started = Started::new(desk.command(&copy.display().to_string(), &run));
     let out = desk.home().join("out.jsonl");

@@ -348,6 +348,13 @@ pub fn records_in(file: &Path) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).expect("a record")).collect()
 }
 
+/// Copies a program that is then started. Another process writes it: one that this process forks meanwhile would have
+/// the file open for writing, and a file that is being written cannot be started.
+pub fn copy_program(from: &str, to: &Path) {
+    let copied = Command::new("cp").arg(from).arg(to).status().expect("every system has cp");
+    assert!(copied.success(), "{from} is copied");
+}
+
 /// Asks again and again until there is an answer.
 #[track_caller]
 pub fn wait_for<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {

@@ -10,6 +10,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError, mpsc};
 
 use kvfair::model::trial::{Durability, Transport};
+use kvfair::protocol::Credentials;
+use kvfair::protocol::mysql::{self, Mysql, Wording};
+use kvfair::protocol::postgres::{self, Postgres};
+use kvfair::stores::blocking::Blocking;
 use kvfair::stores::{self, Adapter, Launch, Place, Store};
 
 use super::{Running, launch_at, start_at, start_in};
@@ -88,7 +92,6 @@ pub fn apart(store: &str, transport: Transport, durability: Durability) -> Apart
         "redis" | "valkey" => next_number(&server.launch.place),
         _ => format!("test{number}"),
     });
-    #[cfg(feature = "sql")]
     match store {
         "postgres" => make_for_postgres(&launch),
         "mariadb" => make_for_mariadb(&launch),
@@ -107,37 +110,38 @@ fn next_number(server: &Place) -> String {
     number.to_string()
 }
 
-#[cfg(feature = "sql")]
 fn statement(launch: &Launch) -> String {
     format!("CREATE DATABASE {}", launch.login.database.as_deref().expect("a database"))
 }
 
-#[cfg(feature = "sql")]
-fn make_for_postgres(launch: &Launch) {
-    let mut config = postgres::Config::new();
-    config.user("postgres").dbname("postgres");
-    match &launch.place {
-        Place::Tcp { host, port } => config.host(host).port(*port),
-        // DIRECTORY/.s.PGSQL.PORT
-        Place::Unix(socket) => {
-            let port = socket.extension().and_then(|port| port.to_str()?.parse().ok()).expect("a port");
-            config.host_path(socket.parent().expect("a directory")).port(port)
-        }
-        other => panic!("{other} is no server"),
-    };
-    let mut client = config.connect(postgres::NoTls).expect("a connection");
-    client.batch_execute(&statement(launch)).expect("a database");
+fn login(user: &str, database: &str) -> Credentials {
+    let [user, database, nonce] = [user, database, "once"].map(str::to_string);
+    Credentials { user, password: None, database, nonce }
 }
 
-#[cfg(feature = "sql")]
+fn make_for_postgres(launch: &Launch) {
+    ask_postgres(launch, &statement(launch));
+}
+
+/// What a PostgreSQL of ours answers to its owner.
+pub fn ask_postgres(launch: &Launch, sql: &str) -> Vec<postgres::TextRow> {
+    let greeting = postgres::Greeting::new(login("postgres", "postgres"), false, String::new());
+    let codec = Postgres::new("postgres", |_| String::new(), greeting);
+    let mut speaker = Blocking::open("postgres", launch, codec).expect("a connection");
+    let answer = speaker.connection().exchange(&postgres::query(sql), postgres::outcome);
+    answer.expect("an answer").expect("no error")
+}
+
 fn make_for_mariadb(launch: &Launch) {
-    use mysql::prelude::Queryable;
-    let options = mysql::OptsBuilder::new().user(Some("root")).prefer_socket(false);
-    let options = match &launch.place {
-        Place::Tcp { host, port } => options.ip_or_hostname(Some(host)).tcp_port(*port),
-        Place::Unix(socket) => options.socket(socket.to_str()),
-        other => panic!("{other} is no server"),
-    };
-    let mut connection = mysql::Conn::new(options).expect("a connection");
-    connection.query_drop(statement(launch)).expect("a database");
+    ask_mariadb(launch, &statement(launch));
+}
+
+/// What a MariaDB of ours answers to its owner.
+pub fn ask_mariadb(launch: &Launch, sql: &str) -> Vec<mysql::TextRow> {
+    let greeting = mysql::Greeting::new(login("root", "kvfair"), false, "mariadb");
+    let wording = Wording { statement: |_, _| String::new(), tally: String::new(), tally_end: String::new() };
+    let mut speaker =
+        Blocking::open("mariadb", launch, Mysql::new("mariadb", greeting, wording)).expect("a connection");
+    let answer = speaker.connection().exchange(&mysql::query(sql), mysql::outcome);
+    answer.expect("an answer").expect("no error")
 }

@@ -54,7 +54,6 @@ fn about(one: u64, other: u64) {
 }
 
 #[test]
-#[cfg(feature = "sql")]
 fn shared_buffers_are_memory_and_count_once() {
     let seen = counted("postgres");
     assert!(seen.processes > 3, "{}", seen.processes);

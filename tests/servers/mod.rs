@@ -12,7 +12,6 @@ mod mongodb;
 mod prepared;
 mod protocols;
 mod redis;
-#[cfg(feature = "sql")]
 mod sql;
 mod store_stats;
 mod strange;

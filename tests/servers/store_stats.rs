@@ -57,7 +57,6 @@ fn memcached_counts_sets() {
 }
 
 #[test]
-#[cfg(feature = "sql")]
 fn sql_servers_count_the_syncs_that_a_class_asks_for() {
     for (store, counter) in [("mariadb", "Innodb_data_fsyncs"), ("postgres", "pg_stat_wal.wal_sync")] {
         let power = grown_at(store, Durability::Power, &[counter])[0];
@@ -70,7 +69,6 @@ fn sql_servers_count_the_syncs_that_a_class_asks_for() {
 
 /// A session of PostgreSQL hands in what it counted when it ends, which is a moment after it was told to.
 #[test]
-#[cfg(feature = "sql")]
 fn what_a_session_counted_is_waited_for() {
     let server = start_at("postgres", Transport::Unix, Durability::Power);
     let store = server.open();

@@ -7,7 +7,7 @@ use kvfair::protocol::resp::{self, Greeting, Resp, Value};
 use kvfair::protocol::tyrant;
 use proptest::prelude::*;
 
-use super::{CODECS, Got, hear_all, value};
+use super::{CODECS, Got, hear_all, mysql, postgres, value};
 
 /// Pieces of real answers and of nonsense, so that arbitrary bytes get past the first character.
 fn hostile_bytes() -> impl Strategy<Value = Vec<u8>> {
@@ -50,6 +50,21 @@ fn hostile_bytes() -> impl Strategy<Value = Vec<u8>> {
         b"\x81",
         b"\x81\x09\0\0\x04\0\0\0\0\0\0\x05",
         b"\0\0\0\x01\0\0\0\0\0\0\0\0",
+        b"2\0\0\0\x04",
+        b"D\0\0\0\x0b\0\x01\0\0\0\x01x",
+        b"D\0\0\0\x0c\0\x02\0\0\0\x01b\xff\xff\xff\xff",
+        b"C\0\0\0\x0dSELECT 1\0",
+        b"C\0\0\0\x0fINSERT 0 1\0",
+        b"Z\0\0\0\x05I",
+        b"E\0\0\0\x13VERROR\0C22003\0\0",
+        b"N\0\0\0\x05\0",
+        mysql::STORED,
+        mysql::FOUND_ABC,
+        b"\x01\0\0\x01\x02",
+        b"\x05\0\0\x04\xfe\0\0\x02\0",
+        b"\x07\0\0\x01\xff\x16\x04#xxxx",
+        postgres::STORED,
+        postgres::FOUND_ABC,
     ])
     .prop_map(<[u8]>::to_vec);
     let noise = prop::collection::vec(any::<u8>(), 0..8);

@@ -6,6 +6,8 @@ mod arbitrary;
 mod binary;
 mod memcache;
 mod meta;
+mod mysql;
+mod postgres;
 mod resp;
 mod tyrant;
 
@@ -33,7 +35,7 @@ enum Got {
 fn owned(heard: Decoded<'_>) -> Option<Got> {
     let reply = match heard {
         Decoded::Again => return None,
-        Decoded::Refused(words) => return Some(Got::Refused(words)),
+        Decoded::Refused(words) | Decoded::PasswordNeeded { words, .. } => return Some(Got::Refused(words)),
         Decoded::Greeted => return Some(Got::Greeted),
         Decoded::Reply(reply) => reply,
     };
@@ -96,7 +98,8 @@ fn value(bytes: &[u8]) -> Got {
 
 type Make = fn() -> Box<dyn Codec>;
 type Cases = fn() -> Vec<Case>;
-const CODECS: [(Make, Cases); 8] = [
+/// Those that speak SQL are the last ones: their statements have a meaning for lists of nothing too.
+const CODECS: [(Make, Cases); 12] = [
     (resp::codec, resp::cases),
     (memcache::codec, memcache::cases),
     (meta::codec, meta::cases),
@@ -105,9 +108,17 @@ const CODECS: [(Make, Cases); 8] = [
     (|| plainly(resp::codec), resp::cases),
     (|| plainly(memcache::codec), memcache::cases),
     (resp::in_a_hash, resp::cases_in_a_hash),
+    (postgres::codec, postgres::cases),
+    (|| plainly(postgres::codec), postgres::cases),
+    (mysql::codec, mysql::cases),
+    (|| plainly(mysql::codec), mysql::cases),
 ];
+const NO_SQL: usize = 8;
 /// Those whose answers do not say which question they belong to.
-const IN_ORDER: [(Make, Cases); 7] = [CODECS[0], CODECS[1], CODECS[2], CODECS[4], CODECS[5], CODECS[6], CODECS[7]];
+const IN_ORDER: [(Make, Cases); 11] = [
+    CODECS[0], CODECS[1], CODECS[2], CODECS[4], CODECS[5], CODECS[6], CODECS[7], CODECS[8], CODECS[9], CODECS[10],
+    CODECS[11],
+];
 
 /// A codec that hears answers as who is in a hurry does: plain ones first.
 struct Plainly(Box<dyn Codec>);
@@ -144,7 +155,11 @@ impl Codec for Plainly {
 #[test]
 fn plain_answers_are_heard_plainly_once_they_are_whole() {
     let set = Op::Set { key: b"k", value: b"v", ttl_s: None };
-    let cases: [(Make, Op<'_>, &[u8]); 4] = [
+    let cases: [(Make, Op<'_>, &[u8]); 8] = [
+        (mysql::codec, set, mysql::STORED),
+        (mysql::codec, Op::Get(b"k"), mysql::FOUND_ABC),
+        (postgres::codec, set, postgres::STORED),
+        (postgres::codec, Op::Get(b"k"), postgres::FOUND_ABC),
         (resp::codec, set, b"+OK\r\n"),
         (resp::codec, Op::Get(b"k"), b"$3\r\nabc\r\n"),
         (memcache::codec, set, b"STORED\r\n"),
@@ -265,7 +280,7 @@ fn what_a_protocol_cannot_say_leaves_nothing_behind() {
         Op::Tally { records: none.lend(), fields: some.lend(), by: 1 },
         Op::Tally { records: some.lend(), fields: none.lend(), by: 1 },
     ];
-    let cases = of_all.iter().flat_map(|op| CODECS.map(|(make, _)| (make, *op)));
+    let cases = of_all.iter().flat_map(|op| CODECS[..NO_SQL].iter().map(|(make, _)| (*make, *op)));
     let memcached: [Make; 3] = [memcache::codec, meta::codec, binary::codec];
     for (make, op) in cases.chain(of_memcached.iter().flat_map(|op| memcached.map(|make| (make, *op)))) {
         let (mut codec, mut out) = (make(), b"before".to_vec());
@@ -291,8 +306,10 @@ fn commands_are_counted_as_a_server_counts_them() {
         Op::Increment { key: b"k", by: 1 },
         Op::Increment { key: b"k", by: -1 },
     ];
-    let cases: [(Make, [u64; 8]); 5] = [
+    let cases: [(Make, [u64; 8]); 7] = [
+        (mysql::codec, [1; 8]),
         (resp::codec, [1, 1, 1, 1, 1, 3, 1, 1]),
+        (postgres::codec, [1; 8]),
         // A counter is made before it is added to.
         (memcache::codec, [1, 1, 1, 1, 3, 6, 1, 2]),
         // What ends a row of quiet questions is one more.
@@ -303,8 +320,9 @@ fn commands_are_counted_as_a_server_counts_them() {
     for (make, expected) in cases {
         let counted = ops.map(|op| {
             let mut codec = make();
+            let before = codec.commands();
             codec.say(&op, &mut Vec::new()).unwrap();
-            codec.commands()
+            codec.commands() - before
         });
         assert_eq!(counted, expected);
     }
@@ -313,7 +331,8 @@ fn commands_are_counted_as_a_server_counts_them() {
 #[test]
 fn a_value_of_the_largest_size_is_waited_for_and_no_larger_one() {
     type Head = fn(u32) -> Vec<u8>;
-    let cases: [(Make, Head, u32); 5] = [
+    let cases: [(Make, Head, u32); 6] = [
+        (postgres::codec, |size| [&b"D"[..], &size.to_be_bytes()].concat(), 1 << 30),
         (resp::codec, |size| format!("${size}\r\n").into_bytes(), 512 << 20),
         (memcache::codec, |size| format!("VALUE k 0 {size}\r\n").into_bytes(), 1 << 30),
         (meta::codec, |size| format!("VA {size}\r\n").into_bytes(), 1 << 30),
@@ -361,6 +380,7 @@ fn a_large_answer_in_pieces_is_read_once() {
     const MANY: usize = 1_000_000;
     let large = vec![b'v'; LARGE];
     let list: KeyList = (0..MANY).map(|_| &b"k"[..]).collect();
+    let (distinct, rows) = postgres::many(MANY / 4);
     let bulk = [format!("${LARGE}\r\n").as_bytes(), &large, b"\r\n"].concat();
     let value = [format!("VALUE k 0 {LARGE}\r\n").as_bytes(), &large, b"\r\nEND\r\n"].concat();
     let bulks = [format!("*{MANY}\r\n").into_bytes(), b"$8\r\n12345678\r\n".repeat(MANY)].concat();
@@ -373,6 +393,9 @@ fn a_large_answer_in_pieces_is_read_once() {
         (meta::codec, Op::GetMany(list.lend()), meta::many(MANY)),
         (binary::codec, Op::GetMany(list.lend()), binary::many(MANY as u32)),
         (tyrant::codec, Op::GetMany(list.lend()), tyrant::many(MANY as u32)),
+        (postgres::codec, Op::Get(b"k"), postgres::found(&large)),
+        (mysql::codec, Op::Get(b"k"), mysql::found(&large)),
+        (postgres::codec, Op::GetMany(distinct.lend()), rows),
     ];
     for (make, op, answer) in cases {
         let mut codec = make();

@@ -144,6 +144,7 @@ fn hear<C: Client + ?Sized, K: Codec + ?Sized>(
         let taken = match codec.hear_plain(rest) {
             Some((taken, reply)) => {
                 news.take(client, reply, talk.counts)?;
+                *gathered = 0;
                 taken
             }
             None => {
@@ -232,7 +233,9 @@ fn hear_in_full<C: Client + ?Sized, K: Codec + ?Sized>(
     let is_part = matches!(heard, protocol::Decoded::Again);
     match heard {
         protocol::Decoded::Reply(reply) => news.take(client, reply, talk.counts)?,
-        protocol::Decoded::Refused(words) => return Err(Trouble::Connection(Fault::Refused(words))),
+        protocol::Decoded::Refused(words) | protocol::Decoded::PasswordNeeded { words, .. } => {
+            return Err(Trouble::Connection(Fault::Refused(words)));
+        }
         protocol::Decoded::Again | protocol::Decoded::Greeted => {}
     }
     Ok((taken, is_part))

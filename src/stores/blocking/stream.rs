@@ -15,9 +15,30 @@ use crate::stores::Place;
 use crate::stores::deadline::Deadline;
 
 /// A connected socket.
-pub enum Socket {
+pub struct Socket {
+    stream: Stream,
+    /// What the server is told before it is closed.
+    goodbye: &'static [u8],
+}
+
+enum Stream {
     Tcp(TcpStream),
     Unix(UnixStream),
+}
+
+impl From<Stream> for Socket {
+    fn from(stream: Stream) -> Socket {
+        Socket { stream, goodbye: b"" }
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        // A server that does not read now is not waited for.
+        if !self.goodbye.is_empty() && self.set_nonblocking(true).is_ok() {
+            let _ = self.write(self.goodbye);
+        }
+    }
 }
 
 impl Socket {
@@ -29,13 +50,13 @@ impl Socket {
                 stream.set_nodelay(true)?;
                 stream.set_read_timeout(Some(patience))?;
                 stream.set_write_timeout(Some(patience))?;
-                Ok(Socket::Tcp(stream))
+                Ok(Stream::Tcp(stream).into())
             }
             Place::Unix(path) => {
                 let stream = connect_unix(path, patience)?;
                 stream.set_read_timeout(Some(patience))?;
                 stream.set_write_timeout(Some(patience))?;
-                Ok(Socket::Unix(stream))
+                Ok(Stream::Unix(stream).into())
             }
             Place::Memory | Place::Path(_) => {
                 Err(io::Error::new(io::ErrorKind::InvalidInput, "a server is reached by tcp or a Unix socket"))
@@ -43,10 +64,14 @@ impl Socket {
         }
     }
 
+    pub(super) fn set_goodbye(&mut self, goodbye: &'static [u8]) {
+        self.goodbye = goodbye;
+    }
+
     pub(super) fn set_nonblocking(&self, on: bool) -> io::Result<()> {
-        match self {
-            Socket::Tcp(stream) => stream.set_nonblocking(on),
-            Socket::Unix(stream) => stream.set_nonblocking(on),
+        match &self.stream {
+            Stream::Tcp(stream) => stream.set_nonblocking(on),
+            Stream::Unix(stream) => stream.set_nonblocking(on),
         }
     }
 
@@ -127,9 +152,9 @@ fn connect_unix(path: &Path, _: Duration) -> io::Result<UnixStream> {
 
 impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        match self {
-            Socket::Tcp(stream) => stream.as_fd(),
-            Socket::Unix(stream) => stream.as_fd(),
+        match &self.stream {
+            Stream::Tcp(stream) => stream.as_fd(),
+            Stream::Unix(stream) => stream.as_fd(),
         }
     }
 }
@@ -137,9 +162,9 @@ impl AsFd for Socket {
 impl Read for Socket {
     #[inline]
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Socket::Tcp(stream) => stream.read(into),
-            Socket::Unix(stream) => stream.read(into),
+        match &mut self.stream {
+            Stream::Tcp(stream) => stream.read(into),
+            Stream::Unix(stream) => stream.read(into),
         }
     }
 }
@@ -147,9 +172,9 @@ impl Read for Socket {
 impl Write for Socket {
     #[inline]
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Socket::Tcp(stream) => stream.write(bytes),
-            Socket::Unix(stream) => stream.write(bytes),
+        match &mut self.stream {
+            Stream::Tcp(stream) => stream.write(bytes),
+            Stream::Unix(stream) => stream.write(bytes),
         }
     }
 

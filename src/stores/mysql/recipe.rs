@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::DATABASE;
+use super::{DATABASE, Mysql};
 use rows::Needed;
 
 use crate::model::op::Fault;
@@ -79,7 +79,33 @@ pub fn prepare_mariadb(launch: &Launch, data: &Path) -> Vec<Step> {
 /// <https://dev.mysql.com/doc/refman/8.4/en/data-directory-initialization.html>
 pub fn prepare_mysql(launch: &Launch, data: &Path) -> Vec<Step> {
     let arguments = vec!["--no-defaults".to_string(), "--initialize-insecure".to_string(), datadir(data)];
-    vec![Step::Run { program: "mysqld", arguments, is_synced: true }, first_words(launch, data)]
+    // One user for TCP and the socket beside it: a password that was proven there once is known to the server.
+    let password = launch.login.password.as_deref().unwrap_or_default();
+    let text = format!(
+        "CREATE DATABASE IF NOT EXISTS {DATABASE};\nCREATE USER IF NOT EXISTS 'root'@'%';\n\
+         GRANT ALL ON *.* TO 'root'@'%' WITH GRANT OPTION;\nALTER USER 'root'@'%' IDENTIFIED BY '{password}';\n\
+         DROP USER IF EXISTS 'root'@'localhost';\n"
+    );
+    let first = Step::Write { path: first_file(data), text };
+    vec![Step::Run { program: "mysqld", arguments, is_synced: true }, first]
+}
+
+/// Over TCP MySQL believes a digest of a password only once it was told the password itself, which is said over the
+/// socket beside TCP, among the server's own files.
+/// <https://dev.mysql.com/doc/refman/8.4/en/caching-sha2-pluggable-authentication.html>
+pub fn admit_to_mysql(launch: &Launch, data: &Path) -> Result<(), Fault> {
+    match (&launch.place, &launch.login.password) {
+        (Place::Tcp { .. }, Some(_)) => {
+            let place = Place::Unix(own_socket(data));
+            Mysql::at("mysql", &Launch { place, ..launch.clone() }).connect().map(drop)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The socket beside TCP, on which the server insists.
+fn own_socket(data: &Path) -> PathBuf {
+    data.join("s")
 }
 
 /// What the server does at each start, before it takes connections: a database to be used, a user for TCP, where no
@@ -144,7 +170,7 @@ fn arguments(launch: &Launch, data: &Path) -> Vec<String> {
         Place::Tcp { host, port } => {
             option("bind-address", host); // The loopback that we were given, no other address.
             option("port", &port.to_string());
-            option("socket", &data.join("s").display().to_string()); // It insists on one; only ours.
+            option("socket", &own_socket(data).display().to_string());
         }
         Place::Memory | Place::Path(_) => {}
     }

@@ -4,9 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use postgres::Client;
-
-use super::{Postgres, USER};
+use super::{Postgres, USER, only_row, text};
 use crate::model::op::Fault;
 use crate::model::trial::Durability;
 use crate::stores::replication::{self, Failover, LogPosition};
@@ -15,8 +13,8 @@ use crate::stores::{Launch, Place, Step};
 /// A replica that lags behind finds so much of the log at its primary.
 const KEPT_LOG: &str = "1GB";
 /// A page of the log begins with a header of so many bytes at most, in which nothing ends (xlog_internal.h).
-const PAGE_BYTES: i64 = 8192;
-const HEADER_BYTES: i64 = 40;
+const PAGE_BYTES: u64 = 8192;
+const HEADER_BYTES: u64 = 40;
 
 /// Where this server's primary is, for libpq; nothing where it follows none. The password is in a file.
 /// <https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING>
@@ -85,9 +83,25 @@ fn moved(conninfo: &str, place: &Place) -> Result<String, Fault> {
 }
 
 impl Postgres {
-    fn ask_one<T: for<'a> postgres::types::FromSql<'a>>(&self, ask: &str) -> Result<T, Fault> {
-        let row = self.connect()?.query_one(ask, &[]).map_err(|error| self.fault(error))?;
-        row.try_get(0).map_err(|error| self.fault(error))
+    /// Whether that is so.
+    fn is_so(&self, condition: &str) -> Result<bool, Fault> {
+        Ok(text(&only_row(self.ask_once(&format!("SELECT {condition}"))?), 0) == "t")
+    }
+
+    /// Of a primary what it has put into its log, whether that is on disk or not; of a standby what it has applied.
+    /// <https://www.postgresql.org/docs/current/functions-admin.html#FUNCTIONS-RECOVERY-CONTROL>
+    pub(super) fn position(&self) -> Result<LogPosition, Fault> {
+        let ask = "SELECT coalesce(pg_wal_lsn_diff(CASE WHEN pg_is_in_recovery()
+                THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_insert_lsn() END, '0/0')::bigint, 0),
+            NOT pg_is_in_recovery() OR EXISTS (SELECT FROM pg_stat_wal_receiver WHERE status = 'streaming')";
+        let position = self.position_by(ask)?;
+        Ok(LogPosition { bytes: end_of_log(position.bytes), ..position })
+    }
+
+    /// A number of bytes, and whether it is linked.
+    fn position_by(&self, ask: &str) -> Result<LogPosition, Fault> {
+        let row = only_row(self.ask_once(ask)?);
+        Ok(LogPosition { bytes: text(&row, 0).parse().unwrap_or(0), is_linked: text(&row, 1) == "t" })
     }
 }
 
@@ -98,47 +112,32 @@ impl Failover for Postgres {
         let ask = "SELECT coalesce(pg_wal_lsn_diff(greatest(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()),
                 '0/0'), 0)::bigint,
             EXISTS (SELECT FROM pg_stat_wal_receiver WHERE status = 'streaming')";
-        let row = self.connect()?.query_one(ask, &[]).map_err(|error| self.fault(error))?;
-        let bytes: i64 = row.try_get(0).map_err(|error| self.fault(error))?;
-        let is_linked = row.try_get(1).map_err(|error| self.fault(error))?;
-        Ok(LogPosition { bytes: u64::try_from(bytes).unwrap_or(0), is_linked })
+        self.position_by(ask)
     }
 
     fn promote(&self) -> Result<(), Fault> {
-        match self.ask_one("SELECT pg_promote(wait => false)")? {
+        match self.is_so("pg_promote(wait => false)")? {
             true => Ok(()),
             false => Err(Fault::Refused("pg_promote answered false".to_string())),
         }
     }
 
     fn is_primary(&self) -> Result<bool, Fault> {
-        self.ask_one("SELECT NOT pg_is_in_recovery()")
+        self.is_so("NOT pg_is_in_recovery()")
     }
 
     fn follow(&self, primary: &Place) -> Result<(), Fault> {
-        let conninfo = moved(&self.ask_one::<String>("SELECT current_setting('primary_conninfo')")?, primary)?;
-        let mut client = self.connect()?;
-        let set = format!("ALTER SYSTEM SET primary_conninfo = '{}'", conninfo.replace('\'', "''"));
-        client.batch_execute(&set).map_err(|error| self.fault(error))?;
-        client.batch_execute("SELECT pg_reload_conf()").map_err(|error| self.fault(error))
+        let row = only_row(self.ask_once("SELECT current_setting('primary_conninfo')")?);
+        let conninfo = moved(text(&row, 0), primary)?.replace('\'', "''");
+        // It may not stand in a transaction with anything else.
+        self.ask_once(&format!("ALTER SYSTEM SET primary_conninfo = '{conninfo}'"))?;
+        self.ask_once("SELECT pg_reload_conf()").map(drop)
     }
-}
-
-/// Of a primary what it has put into its log, whether that is on disk or not; of a standby what it has applied.
-/// <https://www.postgresql.org/docs/current/functions-admin.html#FUNCTIONS-RECOVERY-CONTROL>
-pub(super) fn log_position(client: &mut Client) -> Result<Option<LogPosition>, postgres::Error> {
-    let ask = "SELECT pg_is_in_recovery(), pg_wal_lsn_diff(CASE WHEN pg_is_in_recovery()
-            THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_insert_lsn() END, '0/0')::bigint,
-        EXISTS (SELECT FROM pg_stat_wal_receiver WHERE status = 'streaming')";
-    let row = client.query_one(ask, &[])?;
-    let (is_standby, bytes, streams): (bool, Option<i64>, bool) = (row.get(0), row.get(1), row.get(2));
-    let bytes = bytes.map_or(0, end_of_log);
-    Ok(Some(LogPosition { bytes: u64::try_from(bytes).unwrap_or(0), is_linked: streams || !is_standby }))
 }
 
 /// The place where the next record begins is behind the header of a page; the one where the last record ended is before
 /// it.
-fn end_of_log(bytes: i64) -> i64 {
+fn end_of_log(bytes: u64) -> u64 {
     let in_page = bytes % PAGE_BYTES;
     if in_page <= HEADER_BYTES { bytes - in_page } else { bytes }
 }

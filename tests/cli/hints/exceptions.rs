@@ -32,5 +32,5 @@ pub const EXCEPTIONS: &[(&str, &str, &str)] = &[
     ("src/harness/message_range.rs", "an agent on another machine", "needs a file that another machine has not"),
     ("src/scheduler/findmax.rs", "a longer --budget", "needs a search that its time ends between two steps"),
     ("src/scheduler/gated.rs", "stop other programs", "needs a machine that other programs disturb"),
-    ("src/stores/postgres.rs", ": name one that is there", "it ends a sentence of the server's"),
+    ("src/protocol/postgres/greeting.rs", ": name one that is there", "it ends a sentence of the server's"),
 ];

@@ -1,6 +1,6 @@
 //! What is said for each op.
 
-use super::super::super::text::push_number;
+use super::super::super::text::{CRLF, push_number};
 use super::super::frames::escape;
 use super::{Awaited, Dialect, Memcache};
 use crate::model::op::{Fault, Keys, Op, Pairs, Pattern};
@@ -78,7 +78,7 @@ impl Memcache {
     #[inline(always)]
     fn set(&mut self, key: &[u8], value: &[u8], out: &mut Vec<u8>) -> Result<Awaited, Fault> {
         self.limits.check_value(value)?;
-        self.prepared_set.say_with(key, value, out, set_of(key, value));
+        self.prepared_set.say_with(key, value, CRLF, out, set_of(key, value));
         Ok(Awaited::Stored { commands: 1, largest: value.len() })
     }
 
@@ -89,7 +89,7 @@ impl Memcache {
         if !is_free || self.limits.check_value(value).is_err() {
             return None;
         }
-        let pattern = self.prepared_set.pattern_with(key, value, set_of(key, value))?;
+        let pattern = self.prepared_set.pattern_with(key, value, CRLF, set_of(key, value))?;
         self.commands += u64::from(count);
         self.waiting.push_many(Awaited::Stored { commands: 1, largest: value.len() }, count);
         Some(pattern)

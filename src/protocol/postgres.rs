@@ -1,0 +1,488 @@
+//! PostgreSQL's protocol, version 3: prepared statements by binary messages.
+//!
+//! The format: <https://www.postgresql.org/docs/current/protocol.html>. It knows no socket and no SQL. A value that has
+//! come as a whole is lent out of the received bytes; what comes in pieces is copied as it comes, so that each message
+//! is read once.
+
+use super::prepared::PreparedCommand;
+use super::sql::{AskedKeys, Longest, no_counter};
+use super::text::{garbled, unasked};
+use super::waiting::Waiting;
+use super::{Codec, Decoded, KnownCodec};
+use crate::model::op::{Alike, Fault, KeyList, Op, Pairs, Pattern, Reply, ValueList};
+
+mod asking;
+mod frames;
+mod greeting;
+
+use asking::{BEHIND, FIRST, get_of, set_of};
+pub use asking::{PreparedStatement, prepare_first};
+use frames::{ERROR, Message, READY, TERMINATE, bigint, columns, message, rows_of_command, server_error};
+pub use frames::{ServerError, TextAnswer, TextRow, outcome, query};
+pub use greeting::Greeting;
+
+/// A row of an index has at most a third of a page, 2704 bytes, heads included: 8 for the row, 4 for a value's length,
+/// and what rounds each up to a multiple of 8. (Longer ones that compress well would pass.)
+/// <https://www.postgresql.org/docs/current/btree.html>
+const KEY: usize = 2692;
+const HALF: usize = 1340;
+/// A value has at most 1 GiB, and so has a message; this leaves room for the key.
+/// <https://www.postgresql.org/docs/current/limits.html>
+const VALUE: usize = (1 << 30) - 8192;
+
+/// What stands before a row, and the whole answers to a set and to a get that finds nothing.
+const BOUND: &[u8; 5] = b"2\0\0\0\x04";
+const STORED: &[u8; 27] = b"2\0\0\0\x04C\0\0\0\x0fINSERT 0 1\0Z\0\0\0\x05I";
+const NOT_FOUND: &[u8] = b"2\0\0\0\x04C\0\0\0\x0dSELECT 0\0Z\0\0\0\x05I";
+/// What stands behind the only row of a get.
+const FOUND: &[u8] = b"C\0\0\0\x0dSELECT 1\0Z\0\0\0\x05I";
+
+/// One connection's side of PostgreSQL's protocol.
+pub struct Postgres {
+    store: &'static str,
+    longest: Longest,
+    /// How the store words its statements, and which of these the server knows.
+    sql: fn(PreparedStatement) -> String,
+    is_prepared: [bool; PreparedStatement::COUNT],
+    greeting: Greeting,
+    waiting: Waiting<Awaited>,
+    /// The keys of those ops in `waiting` whose answers are about keys.
+    asked: AskedKeys,
+    prepared_get: PreparedCommand,
+    prepared_set: PreparedCommand,
+    answer: Answer,
+    values: ValueList,
+    numbers: Vec<Option<i64>>,
+    rows: (KeyList, KeyList),
+    commands: u64,
+}
+
+/// What an op waits for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Awaited {
+    Login,
+    Value,
+    Stored,
+    /// However many rows it changes.
+    Done,
+    Kept,
+    Swapped,
+    Deleted,
+    Version,
+    Number,
+    Sum,
+    Added,
+    AllAdded(usize),
+    Values(usize),
+    Numbers(usize),
+    Fields,
+    Rows,
+}
+
+impl Awaited {
+    /// How many keys it has in `asked`.
+    fn keys(self) -> usize {
+        match self {
+            Awaited::Number | Awaited::Sum | Awaited::Added => 1,
+            Awaited::Values(count) | Awaited::Numbers(count) => count,
+            _ => 0,
+        }
+    }
+}
+
+/// What has come of the answer to the op in front.
+#[derive(Default)]
+struct Answer {
+    /// Some message of it has come.
+    is_begun: bool,
+    is_bound: bool,
+    rows: usize,
+    /// How many rows the command has changed or found, once it has said so.
+    changed: Option<u64>,
+    refusal: Option<ServerError>,
+    /// The number of its row; none for NULL.
+    number: Option<i64>,
+    /// Its row has NULL in place of a value.
+    is_null: bool,
+    /// The place of a key whose record is no counter.
+    no_counter: Option<usize>,
+}
+
+impl Postgres {
+    /// `store` is what messages call it, `sql` how it words its statements. What [`prepare_first`] prepares must be
+    /// prepared before the first op.
+    pub fn new(store: &'static str, sql: fn(PreparedStatement) -> String, greeting: Greeting) -> Self {
+        let mut is_prepared = [false; PreparedStatement::COUNT];
+        FIRST.iter().for_each(|&statement| is_prepared[statement as usize] = true);
+        Postgres {
+            store,
+            longest: Longest { store, key: KEY, record: HALF, field: HALF },
+            sql,
+            is_prepared,
+            greeting,
+            waiting: Waiting::default(),
+            asked: AskedKeys::default(),
+            prepared_get: PreparedCommand::default(),
+            prepared_set: PreparedCommand::default(),
+            answer: Answer::default(),
+            values: ValueList::default(),
+            numbers: Vec::new(),
+            rows: (KeyList::default(), KeyList::default()),
+            commands: 0,
+        }
+    }
+
+    fn check(&self, op: &Op<'_>) -> Result<(), Fault> {
+        self.longest.check(op)?;
+        let bytes = match op {
+            Op::Set { ttl_s: Some(_), .. } => return Err(Fault::unsupported(self.store, op)),
+            Op::Set { value, .. } | Op::SetIfAbsent { value, .. } | Op::Cas { value, .. } => value.len(),
+            _ => return self.check_list(op),
+        };
+        if bytes <= VALUE {
+            return Ok(());
+        }
+        let (store, op) = (self.store, op.name());
+        Err(Fault::Unsupported(format!("{store} takes values of at most {VALUE} bytes: that of this {op} has {bytes}")))
+    }
+
+    /// A list travels in one message, each part of it behind its length.
+    #[inline]
+    fn check_list(&self, op: &Op<'_>) -> Result<(), Fault> {
+        let parts = match op {
+            Op::GetMany(keys) | Op::NumberMany(keys) => keys.len(),
+            Op::SetMany(pairs) => 2 * pairs.keys.len(),
+            Op::AddMany(sums) => 2 * sums.len(),
+            Op::Tally { records, fields, .. } => records.len() + fields.len(),
+            _ => return Ok(()),
+        };
+        let bytes = op.bytes() + 4 * parts;
+        if bytes <= VALUE {
+            return Ok(());
+        }
+        let (store, op) = (self.store, op.name());
+        Err(Fault::Unsupported(format!("{store} takes lists of at most {VALUE} bytes: that of this {op} has {bytes}")))
+    }
+}
+
+impl Codec for Postgres {
+    fn hello(&mut self, out: &mut Vec<u8>) {
+        self.greeting.hello(out);
+        self.waiting.push(Awaited::Login);
+    }
+
+    #[inline]
+    fn say(&mut self, op: &Op<'_>, out: &mut Vec<u8>) -> Result<(), Fault> {
+        self.check(op)?;
+        // The two ops that matter to speed, and all others.
+        match *op {
+            Op::Get(key) => {
+                self.prepared_get.say(key, out, get_of(key));
+                self.waiting.push(Awaited::Value);
+            }
+            Op::Set { key, value, ttl_s: None } => {
+                self.prepared_set.say_with(key, value, BEHIND, out, set_of(key, value));
+                self.waiting.push(Awaited::Stored);
+            }
+            _ => return self.say_other(op, out),
+        }
+        self.commands += 1;
+        Ok(())
+    }
+
+    #[inline]
+    fn pattern(&mut self, alike: &Alike<'_>) -> Option<Pattern<'_>> {
+        self.check(&alike.op).ok()?;
+        let (pattern, awaited) = match alike.op {
+            Op::Get(key) => (self.prepared_get.pattern(key, get_of(key)), Awaited::Value),
+            Op::Set { key, value, ttl_s: None } => {
+                (self.prepared_set.pattern_with(key, value, BEHIND, set_of(key, value))?, Awaited::Stored)
+            }
+            _ => return None,
+        };
+        self.commands += u64::from(alike.count);
+        self.waiting.push_many(awaited, alike.count);
+        Some(pattern)
+    }
+
+    #[inline]
+    fn hear_done(&mut self, bytes: &[u8]) -> (u32, usize) {
+        match self.waiting.front_run() {
+            Some((Awaited::Stored, run)) if !self.answer.is_begun => self.waiting.pop_answered(run, bytes, STORED),
+            _ => (0, 0),
+        }
+    }
+
+    #[inline]
+    fn hear_plain<'b>(&mut self, bytes: &'b [u8]) -> Option<(usize, Reply<'b>)> {
+        if self.answer.is_begun {
+            return None;
+        }
+        let (used, reply) = match self.waiting.front()? {
+            Awaited::Stored if bytes.starts_with(STORED) => (STORED.len(), Reply::Done),
+            Awaited::Value if bytes.starts_with(NOT_FOUND) => (NOT_FOUND.len(), Reply::Missing),
+            Awaited::Value => plain_value(bytes).map(|(used, value)| (used, Reply::Value(value)))?,
+            _ => return None,
+        };
+        self.waiting.pop();
+        Some((used, reply))
+    }
+
+    fn hear<'b>(&'b mut self, bytes: &'b [u8], out: &mut Vec<u8>) -> Result<Option<(usize, Decoded<'b>)>, Fault> {
+        if let Some((used, reply)) = self.hear_plain(bytes) {
+            return Ok(Some((used + said_beside(&bytes[used..]), Decoded::Reply(reply))));
+        }
+        let Some(&awaited) = self.waiting.front() else { return hear_unasked(bytes) };
+        let mut used = 0;
+        while let Some((taken, message)) = message(&bytes[used..])? {
+            used += taken;
+            if awaited == Awaited::Login {
+                match self.greeting.hear(message, out)? {
+                    Decoded::Again => continue,
+                    heard => {
+                        self.waiting.pop();
+                        return Ok(Some((used, heard)));
+                    }
+                }
+            }
+            if message.kind == READY {
+                used += said_beside(&bytes[used..]);
+                return Ok(Some((used, self.answered(awaited, message.body)?)));
+            }
+            self.absorb(awaited, message)?;
+        }
+        Ok((used > 0).then_some((used, Decoded::Again)))
+    }
+
+    #[inline]
+    fn known(&mut self) -> Option<KnownCodec<'_>> {
+        Some(KnownCodec::Postgres(self))
+    }
+
+    fn goodbye(&self) -> &'static [u8] {
+        TERMINATE
+    }
+
+    fn pending(&self) -> usize {
+        self.waiting.len()
+    }
+
+    fn commands(&self) -> u64 {
+        self.commands
+    }
+}
+
+/// The value of a get whose answer is the plainest, all of it there, and the bytes that the answer took.
+#[inline]
+fn plain_value(bytes: &[u8]) -> Option<(usize, &[u8])> {
+    let rest = bytes.strip_prefix(BOUND)?.strip_prefix(b"D")?;
+    let (message, rest) = rest.split_first_chunk::<4>()?;
+    let (length, rest) = rest.strip_prefix(b"\0\x01")?.split_first_chunk::<4>()?;
+    let length = u32::from_be_bytes(*length) as usize;
+    // Its own length, the count of columns, the length of the only one.
+    if u32::from_be_bytes(*message) as usize != length.checked_add(10)? {
+        return None;
+    }
+    let (value, rest) = rest.split_at_checked(length)?;
+    let rest = rest.strip_prefix(FOUND)?;
+    Some((bytes.len() - rest.len(), value))
+}
+
+/// The bytes of what a server says at any time, beside its answers, as far as it is there.
+#[inline]
+fn said_beside(bytes: &[u8]) -> usize {
+    let mut used = 0;
+    while let Ok(Some((taken, message))) = message(&bytes[used..])
+        && message.is_asynchronous()
+    {
+        used += taken;
+    }
+    used
+}
+
+/// What a server says though nothing was asked: what it says at any time, or that it is stopped.
+#[cold]
+fn hear_unasked(bytes: &[u8]) -> Result<Option<(usize, Decoded<'_>)>, Fault> {
+    match message(bytes) {
+        Ok(None) => Ok(None),
+        Ok(Some((used, message))) if message.is_asynchronous() => Ok(Some((used, Decoded::Again))),
+        Ok(Some((_, Message { kind: ERROR, body }))) => Err(server_error(body).lost()),
+        Ok(Some(_)) | Err(_) => Err(unasked(bytes)),
+    }
+}
+
+/// What was answered.
+impl Postgres {
+    fn absorb(&mut self, awaited: Awaited, message: Message<'_>) -> Result<(), Fault> {
+        let Message { kind, body } = message;
+        let answer = &mut self.answer;
+        answer.is_begun = true;
+        match kind {
+            // It is prepared at its first use.
+            b'1' if !answer.is_bound => {}
+            b'2' if !answer.is_bound => answer.is_bound = true,
+            b'D' if answer.is_bound && answer.changed.is_none() => {
+                self.absorb_row(awaited, body).ok_or_else(|| garbled("a row of our own table", body))?;
+                self.answer.rows += 1;
+            }
+            b'C' if answer.is_bound && answer.changed.is_none() => answer.changed = Some(rows_of_command(body)),
+            ERROR => {
+                let error = server_error(body);
+                if error.is_fatal {
+                    return Err(error.lost());
+                }
+                answer.refusal.get_or_insert(error);
+            }
+            _ if message.is_asynchronous() => {}
+            _ => return Err(garbled("the answer to a prepared statement", &[&[kind], body].concat())),
+        }
+        Ok(())
+    }
+
+    /// Keeps what a row says. Nothing where it is no row of such an answer.
+    fn absorb_row(&mut self, awaited: Awaited, body: &[u8]) -> Option<()> {
+        let answer = &mut self.answer;
+        let is_first = answer.rows == 0;
+        match awaited {
+            Awaited::Value if is_first => {
+                let [value] = columns(body)?;
+                self.values.clear();
+                self.values.push(Some(value?));
+            }
+            Awaited::Version if is_first => {
+                let [value, version] = columns(body)?;
+                self.values.clear();
+                self.values.push(value);
+                (answer.is_null, answer.number) = (value.is_none(), Some(bigint(version?)?));
+            }
+            Awaited::Number if is_first => {
+                let [number] = columns(body)?;
+                answer.number = number.map(|bytes| bigint(bytes).ok_or(())).transpose().ok()?;
+            }
+            Awaited::Sum if is_first => {
+                let [sum] = columns(body)?;
+                answer.number = Some(bigint(sum?)?);
+            }
+            Awaited::Deleted if is_first => {
+                let [was_there] = columns(body)?;
+                answer.number = Some(i64::from(*was_there?.first()?));
+            }
+            Awaited::Values(_) | Awaited::Numbers(_) => return self.absorb_asked(awaited, body),
+            Awaited::Fields => {
+                let [field, count] = columns(body)?;
+                self.push_row(is_first, field?, itoa::Buffer::new().format(bigint(count?)?).as_bytes());
+            }
+            Awaited::Rows => {
+                let [key, value] = columns(body)?;
+                self.push_row(is_first, key?, value?);
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn push_row(&mut self, is_first: bool, key: &[u8], value: &[u8]) {
+        if is_first {
+            self.rows.0.clear();
+            self.rows.1.clear();
+        }
+        self.rows.0.push(key);
+        self.rows.1.push(value);
+    }
+
+    /// A row of one of the keys that were asked for, which come in any order, and each once.
+    fn absorb_asked(&mut self, awaited: Awaited, body: &[u8]) -> Option<()> {
+        let [key, column] = columns(body)?;
+        if self.answer.rows == 0 {
+            self.begin_asked(awaited);
+        }
+        let places = self.asked.places(key?);
+        let first = *places.first()?;
+        if let Awaited::Values(_) = awaited {
+            let value = column.filter(|_| self.values.lend().get(first).is_none())?;
+            places.iter().for_each(|&place| self.values.put(place, value));
+            return Some(());
+        }
+        match column {
+            None => self.answer.no_counter = self.answer.no_counter.or(Some(first)),
+            Some(bytes) => {
+                let number = bigint(bytes).filter(|_| self.numbers[first].is_none())?;
+                places.iter().for_each(|&place| self.numbers[place] = Some(number));
+            }
+        }
+        Some(())
+    }
+
+    /// Makes room for as many answers as there are keys.
+    fn begin_asked(&mut self, awaited: Awaited) {
+        self.asked.sort(awaited.keys());
+        match awaited {
+            Awaited::Values(count) => self.values.reset(count),
+            _ => {
+                self.numbers.clear();
+                self.numbers.resize(awaited.keys(), None);
+            }
+        }
+    }
+
+    /// The answer, all of which has come. `status` is that of the transaction, and there must be none any more.
+    fn answered(&mut self, awaited: Awaited, status: &[u8]) -> Result<Decoded<'_>, Fault> {
+        let answer = std::mem::take(&mut self.answer);
+        if status != b"I" {
+            return Err(garbled("a server with no transaction", status));
+        }
+        let refusal = match (&answer.refusal, answer.changed) {
+            (Some(error), _) => Some(error.words.clone()),
+            (None, Some(changed)) => self.refusal(awaited, &answer, changed),
+            (None, None) => return Err(garbled("the end of a command", b"Z")),
+        };
+        if answer.rows == 0 && matches!(awaited, Awaited::Values(_) | Awaited::Numbers(_)) {
+            self.begin_asked(awaited);
+        }
+        self.waiting.pop();
+        self.asked.pop(awaited.keys());
+        Ok(match refusal {
+            Some(words) => Decoded::Refused(words),
+            None => Decoded::Reply(self.reply(awaited, &answer)),
+        })
+    }
+
+    /// Why what came is no answer to the op, where it is none.
+    fn refusal(&self, awaited: Awaited, answer: &Answer, changed: u64) -> Option<String> {
+        let store = self.store;
+        let is_no_counter = match awaited {
+            Awaited::Sum => answer.rows == 0,
+            Awaited::Added => changed == 0,
+            Awaited::Number => answer.rows > 0 && answer.number.is_none(),
+            Awaited::Numbers(_) => answer.no_counter.is_some(),
+            Awaited::AllAdded(count) if changed < count as u64 => {
+                return Some(format!("{store}: {} of the records to add to are no counters", count as u64 - changed));
+            }
+            Awaited::Version if answer.is_null => return Some(format!("{store} has no get-version of a counter")),
+            _ => false,
+        };
+        is_no_counter.then(|| no_counter(store, self.asked.get(answer.no_counter.unwrap_or(0))))
+    }
+
+    fn reply(&self, awaited: Awaited, answer: &Answer) -> Reply<'_> {
+        let (rows, changed) = (answer.rows, answer.changed.unwrap_or(0));
+        let list = || Pairs { keys: self.rows.0.lend(), values: self.rows.1.lend() };
+        match awaited {
+            Awaited::Value | Awaited::Version | Awaited::Number | Awaited::Fields if rows == 0 => Reply::Missing,
+            Awaited::Rows if rows == 0 => Reply::Rows(Pairs::default()),
+            Awaited::Value => Reply::Value(self.value()),
+            Awaited::Version => Reply::Versioned(self.value(), answer.number.unwrap_or(0) as u64),
+            Awaited::Number | Awaited::Sum => Reply::Number(answer.number.unwrap_or(0)),
+            Awaited::Values(_) => Reply::Values(self.values.lend()),
+            Awaited::Numbers(_) => Reply::Numbers(&self.numbers),
+            Awaited::Fields | Awaited::Rows => Reply::Rows(list()),
+            Awaited::Deleted if answer.number != Some(1) => Reply::Missing,
+            Awaited::Kept | Awaited::Swapped if changed == 0 => Reply::Conflict,
+            _ => Reply::Done,
+        }
+    }
+
+    fn value(&self) -> &[u8] {
+        self.values.lend().get(0).unwrap_or_default()
+    }
+}
