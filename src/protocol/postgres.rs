@@ -230,7 +230,7 @@ impl Codec for Postgres {
 
     fn hear<'b>(&'b mut self, bytes: &'b [u8], out: &mut Vec<u8>) -> Result<Option<(usize, Decoded<'b>)>, Fault> {
         if let Some((used, reply)) = self.hear_plain(bytes) {
-            return Ok(Some((used + said_beside(&bytes[used..]), Decoded::Reply(reply))));
+            return Ok(Some((used, Decoded::Reply(reply))));
         }
         let Some(&awaited) = self.waiting.front() else { return hear_unasked(bytes) };
         let mut used = 0;
@@ -246,7 +246,6 @@ impl Codec for Postgres {
                 }
             }
             if message.kind == READY {
-                used += said_beside(&bytes[used..]);
                 return Ok(Some((used, self.answered(awaited, message.body)?)));
             }
             self.absorb(awaited, message)?;
@@ -286,18 +285,6 @@ fn plain_value(bytes: &[u8]) -> Option<(usize, &[u8])> {
     let (value, rest) = rest.split_at_checked(length)?;
     let rest = rest.strip_prefix(FOUND)?;
     Some((bytes.len() - rest.len(), value))
-}
-
-/// The bytes of what a server says at any time, beside its answers, as far as it is there.
-#[inline]
-fn said_beside(bytes: &[u8]) -> usize {
-    let mut used = 0;
-    while let Ok(Some((taken, message))) = message(&bytes[used..])
-        && message.is_asynchronous()
-    {
-        used += taken;
-    }
-    used
 }
 
 /// What a server says though nothing was asked: what it says at any time, or that it is stopped.

@@ -17,6 +17,7 @@ const HEAD_BYTES: usize = 23;
 
 /// As the server numbers statements: in the order in which they are prepared.
 const GET: u8 = 1;
+const SET: u8 = 2;
 const SET_IF_ABSENT: u8 = 3;
 const DELETE: u8 = 4;
 const DELETE_TALLY: u8 = 5;
@@ -183,6 +184,8 @@ fn reads() -> Vec<Case> {
                 (rows(&[&[Bytes(b"")]]), value(b"")),
                 (rows_of(1, &[]), Got::Missing),
                 (error(1205, "Lock wait timeout"), refused("Lock wait timeout")),
+                // In place of a row.
+                (leaked(&[&FOUND_ABC[..HEAD_BYTES], b"\x0b\0\0\x04\xff\x25\x05#70100no"]), refused("no")),
             ],
         ),
         case(
@@ -404,11 +407,21 @@ fn hostile_answers_are_garbled() {
 
 #[test]
 fn a_server_that_is_stopped_loses_the_connection() {
-    let mut codec = codec();
-    codec.say(&Op::Get(b"k"), &mut Vec::new()).expect("a question");
-    match codec.hear(error(1053, "Server shutdown in progress"), &mut Vec::new()) {
-        Err(Fault::Lost(error)) => assert!(error.to_string().contains("shutdown"), "{error}"),
-        other => panic!("{other:?}"),
+    let instead_of_a_row = leaked(&[&FOUND_ABC[..HEAD_BYTES], b"\x12\0\0\x04\xff\x87\x07#70100is killed"]);
+    for (is_asked, answer) in [
+        (true, error(1053, "it is stopped")),
+        (true, instead_of_a_row),
+        // One on which nothing was asked for long.
+        (false, error(4031, "it is closed")),
+    ] {
+        let mut codec = codec();
+        if is_asked {
+            codec.say(&Op::Get(b"k"), &mut Vec::new()).expect("a question");
+        }
+        match codec.hear(answer, &mut Vec::new()) {
+            Err(Fault::Lost(error)) => assert!(error.to_string().contains("is "), "{error}"),
+            other => panic!("{other:?}"),
+        }
     }
 }
 
