@@ -7,11 +7,11 @@
 use std::collections::{HashMap, VecDeque};
 
 use super::prepared::PreparedCommand;
-use super::sql::{AskedKeys, Longest};
+use super::sql::{Gathered, Longest, RowsOf};
 use super::text::unasked;
 use super::waiting::Waiting;
 use super::{Codec, Decoded, KnownCodec};
-use crate::model::op::{Alike, Fault, KeyList, Op, Pattern, Reply, ValueList};
+use crate::model::op::{Alike, Fault, Op, Pattern, Reply};
 
 mod answering;
 mod asking;
@@ -68,8 +68,6 @@ pub struct Mysql {
     /// What waits until statements are prepared, oldest first.
     held: VecDeque<Held>,
     waiting: Waiting<Awaited>,
-    /// The keys of those ops in `waiting` whose answers are about keys.
-    asked: AskedKeys,
     prepared_get: PreparedCommand,
     prepared_set: PreparedCommand,
     /// How the answer to a get begins: a count and a description of its column, which are always the same.
@@ -77,12 +75,10 @@ pub struct Mysql {
     /// The number of its last packet.
     get_head_packet: u8,
     answer: Answer,
-    values: ValueList,
-    numbers: Vec<Option<i64>>,
+    gathered: Gathered,
     /// The orders of keys, while an op is said.
     order: Vec<usize>,
     second_order: Vec<usize>,
-    rows: (KeyList, KeyList),
     commands: u64,
 }
 
@@ -120,7 +116,21 @@ enum Awaited {
 }
 
 impl Awaited {
-    /// How many keys it has in `asked`.
+    /// The rows of its answer, where it has some.
+    fn rows(self) -> Option<RowsOf> {
+        Some(match self {
+            Awaited::Value => RowsOf::Value,
+            Awaited::Version => RowsOf::Version,
+            Awaited::Number | Awaited::AddedNothing { .. } => RowsOf::Number,
+            Awaited::Values { keys, .. } => RowsOf::Values(keys),
+            Awaited::Numbers { keys, .. } => RowsOf::Numbers(keys),
+            Awaited::Fields => RowsOf::Fields,
+            Awaited::Rows => RowsOf::Records,
+            _ => return None,
+        })
+    }
+
+    /// How many keys its answer is about.
     fn keys(self) -> usize {
         match self {
             Awaited::Number | Awaited::Sum(_) | Awaited::Added | Awaited::AddedNothing { .. } => 1,
@@ -171,17 +181,14 @@ impl Mysql {
             set_id: 0,
             held: VecDeque::new(),
             waiting: Waiting::default(),
-            asked: AskedKeys::default(),
             prepared_get: PreparedCommand::default(),
             prepared_set: PreparedCommand::default(),
             get_head: Vec::new(),
             get_head_packet: 0,
             answer: Answer::default(),
-            values: ValueList::default(),
-            numbers: Vec::new(),
+            gathered: Gathered::default(),
             order: Vec::new(),
             second_order: Vec::new(),
-            rows: (KeyList::default(), KeyList::default()),
             commands: 0,
         }
     }
@@ -302,7 +309,7 @@ impl Codec for Mysql {
                 }
                 Step::Answered => return Ok(Some((used, self.answered(awaited)))),
             }
-            if is_whole_so_far && awaited == Awaited::Value && self.answer.is_before_rows() {
+            if is_whole_so_far && awaited == Awaited::Value && self.answer.is_at_rows() && self.gathered.rows() == 0 {
                 self.get_head.clear();
                 self.get_head.extend_from_slice(&bytes[..used]);
                 self.get_head_packet = self.answer.packet;

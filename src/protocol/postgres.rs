@@ -5,11 +5,11 @@
 //! is read once.
 
 use super::prepared::PreparedCommand;
-use super::sql::{AskedKeys, Longest, no_counter};
+use super::sql::{Gathered, Longest, RowsOf};
 use super::text::{garbled, unasked};
 use super::waiting::Waiting;
 use super::{Codec, Decoded, KnownCodec};
-use crate::model::op::{Alike, Fault, KeyList, Op, Pairs, Pattern, Reply, ValueList};
+use crate::model::op::{Alike, Fault, Op, Pattern, Reply};
 
 mod asking;
 mod frames;
@@ -17,7 +17,7 @@ mod greeting;
 
 use asking::{BEHIND, FIRST, get_of, set_of};
 pub use asking::{PreparedStatement, prepare_first};
-use frames::{ERROR, Message, READY, TERMINATE, bigint, columns, message, rows_of_command, server_error};
+use frames::{ERROR, Message, READY, Row, TERMINATE, message, rows_of_command, server_error};
 pub use frames::{ServerError, TextAnswer, TextRow, outcome, query};
 pub use greeting::Greeting;
 
@@ -46,14 +46,10 @@ pub struct Postgres {
     is_prepared: [bool; PreparedStatement::COUNT],
     greeting: Greeting,
     waiting: Waiting<Awaited>,
-    /// The keys of those ops in `waiting` whose answers are about keys.
-    asked: AskedKeys,
     prepared_get: PreparedCommand,
     prepared_set: PreparedCommand,
     answer: Answer,
-    values: ValueList,
-    numbers: Vec<Option<i64>>,
-    rows: (KeyList, KeyList),
+    gathered: Gathered,
     commands: u64,
 }
 
@@ -80,7 +76,22 @@ enum Awaited {
 }
 
 impl Awaited {
-    /// How many keys it has in `asked`.
+    /// The rows of its answer, where it has some.
+    fn rows(self) -> Option<RowsOf> {
+        Some(match self {
+            Awaited::Value => RowsOf::Value,
+            Awaited::Version => RowsOf::Version,
+            // 1 where there was something.
+            Awaited::Number | Awaited::Sum | Awaited::Deleted => RowsOf::Number,
+            Awaited::Values(keys) => RowsOf::Values(keys),
+            Awaited::Numbers(keys) => RowsOf::Numbers(keys),
+            Awaited::Fields => RowsOf::Fields,
+            Awaited::Rows => RowsOf::Records,
+            _ => return None,
+        })
+    }
+
+    /// How many keys its answer is about.
     fn keys(self) -> usize {
         match self {
             Awaited::Number | Awaited::Sum | Awaited::Added => 1,
@@ -96,16 +107,9 @@ struct Answer {
     /// Some message of it has come.
     is_begun: bool,
     is_bound: bool,
-    rows: usize,
     /// How many rows the command has changed or found, once it has said so.
     changed: Option<u64>,
     refusal: Option<ServerError>,
-    /// The number of its row; none for NULL.
-    number: Option<i64>,
-    /// Its row has NULL in place of a value.
-    is_null: bool,
-    /// The place of a key whose record is no counter.
-    no_counter: Option<usize>,
 }
 
 impl Postgres {
@@ -121,13 +125,10 @@ impl Postgres {
             is_prepared,
             greeting,
             waiting: Waiting::default(),
-            asked: AskedKeys::default(),
             prepared_get: PreparedCommand::default(),
             prepared_set: PreparedCommand::default(),
             answer: Answer::default(),
-            values: ValueList::default(),
-            numbers: Vec::new(),
-            rows: (KeyList::default(), KeyList::default()),
+            gathered: Gathered::default(),
             commands: 0,
         }
     }
@@ -309,8 +310,9 @@ impl Postgres {
             b'1' if !answer.is_bound => {}
             b'2' if !answer.is_bound => answer.is_bound = true,
             b'D' if answer.is_bound && answer.changed.is_none() => {
-                self.absorb_row(awaited, body).ok_or_else(|| garbled("a row of our own table", body))?;
-                self.answer.rows += 1;
+                let row = awaited.rows().zip(Row::of(body));
+                let absorbed = row.and_then(|(of, row)| self.gathered.absorb(of, row));
+                absorbed.ok_or_else(|| garbled("a row of our own table", body))?;
             }
             b'C' if answer.is_bound && answer.changed.is_none() => answer.changed = Some(rows_of_command(body)),
             ERROR => {
@@ -326,150 +328,44 @@ impl Postgres {
         Ok(())
     }
 
-    /// Keeps what a row says. Nothing where it is no row of such an answer.
-    fn absorb_row(&mut self, awaited: Awaited, body: &[u8]) -> Option<()> {
-        let answer = &mut self.answer;
-        let is_first = answer.rows == 0;
-        match awaited {
-            Awaited::Value if is_first => {
-                let [value] = columns(body)?;
-                self.values.clear();
-                self.values.push(Some(value?));
-            }
-            Awaited::Version if is_first => {
-                let [value, version] = columns(body)?;
-                self.values.clear();
-                self.values.push(value);
-                (answer.is_null, answer.number) = (value.is_none(), Some(bigint(version?)?));
-            }
-            Awaited::Number if is_first => {
-                let [number] = columns(body)?;
-                answer.number = number.map(|bytes| bigint(bytes).ok_or(())).transpose().ok()?;
-            }
-            Awaited::Sum if is_first => {
-                let [sum] = columns(body)?;
-                answer.number = Some(bigint(sum?)?);
-            }
-            Awaited::Deleted if is_first => {
-                let [was_there] = columns(body)?;
-                answer.number = Some(i64::from(*was_there?.first()?));
-            }
-            Awaited::Values(_) | Awaited::Numbers(_) => return self.absorb_asked(awaited, body),
-            Awaited::Fields => {
-                let [field, count] = columns(body)?;
-                self.push_row(is_first, field?, itoa::Buffer::new().format(bigint(count?)?).as_bytes());
-            }
-            Awaited::Rows => {
-                let [key, value] = columns(body)?;
-                self.push_row(is_first, key?, value?);
-            }
-            _ => return None,
-        }
-        Some(())
-    }
-
-    fn push_row(&mut self, is_first: bool, key: &[u8], value: &[u8]) {
-        if is_first {
-            self.rows.0.clear();
-            self.rows.1.clear();
-        }
-        self.rows.0.push(key);
-        self.rows.1.push(value);
-    }
-
-    /// A row of one of the keys that were asked for, which come in any order, and each once.
-    fn absorb_asked(&mut self, awaited: Awaited, body: &[u8]) -> Option<()> {
-        let [key, column] = columns(body)?;
-        if self.answer.rows == 0 {
-            self.begin_asked(awaited);
-        }
-        let places = self.asked.places(key?);
-        let first = *places.first()?;
-        if let Awaited::Values(_) = awaited {
-            let value = column.filter(|_| self.values.lend().get(first).is_none())?;
-            places.iter().for_each(|&place| self.values.put(place, value));
-            return Some(());
-        }
-        match column {
-            None => self.answer.no_counter = self.answer.no_counter.or(Some(first)),
-            Some(bytes) => {
-                let number = bigint(bytes).filter(|_| self.numbers[first].is_none())?;
-                places.iter().for_each(|&place| self.numbers[place] = Some(number));
-            }
-        }
-        Some(())
-    }
-
-    /// Makes room for as many answers as there are keys.
-    fn begin_asked(&mut self, awaited: Awaited) {
-        self.asked.sort(awaited.keys());
-        match awaited {
-            Awaited::Values(count) => self.values.reset(count),
-            _ => {
-                self.numbers.clear();
-                self.numbers.resize(awaited.keys(), None);
-            }
-        }
-    }
-
     /// The answer, all of which has come. `status` is that of the transaction, and there must be none any more.
     fn answered(&mut self, awaited: Awaited, status: &[u8]) -> Result<Decoded<'_>, Fault> {
         let answer = std::mem::take(&mut self.answer);
         if status != b"I" {
             return Err(garbled("a server with no transaction", status));
         }
-        let refusal = match (&answer.refusal, answer.changed) {
-            (Some(error), _) => Some(error.words.clone()),
-            (None, Some(changed)) => self.refusal(awaited, &answer, changed),
+        let refusal = match (answer.refusal, answer.changed) {
+            (Some(error), _) => Some(error.words),
+            (None, Some(changed)) => self.refusal(awaited, changed),
             (None, None) => return Err(garbled("the end of a command", b"Z")),
         };
-        if answer.rows == 0 && matches!(awaited, Awaited::Values(_) | Awaited::Numbers(_)) {
-            self.begin_asked(awaited);
-        }
         self.waiting.pop();
-        self.asked.pop(awaited.keys());
-        Ok(match refusal {
-            Some(words) => Decoded::Refused(words),
-            None => Decoded::Reply(self.reply(awaited, &answer)),
-        })
+        if let Some(words) = refusal {
+            self.gathered.end(awaited.keys());
+            return Ok(Decoded::Refused(words));
+        }
+        if let Some(of) = awaited.rows().filter(|_| awaited != Awaited::Deleted) {
+            return Ok(Decoded::Reply(self.gathered.answer(of, awaited.keys())));
+        }
+        let was_there = self.gathered.number() == Some(1);
+        self.gathered.end(awaited.keys());
+        Ok(Decoded::Reply(match awaited {
+            Awaited::Deleted if !was_there => Reply::Missing,
+            Awaited::Kept | Awaited::Swapped if answer.changed == Some(0) => Reply::Conflict,
+            _ => Reply::Done,
+        }))
     }
 
     /// Why what came is no answer to the op, where it is none.
-    fn refusal(&self, awaited: Awaited, answer: &Answer, changed: u64) -> Option<String> {
+    fn refusal(&self, awaited: Awaited, changed: u64) -> Option<String> {
         let store = self.store;
-        let is_no_counter = match awaited {
-            Awaited::Sum => answer.rows == 0,
-            Awaited::Added => changed == 0,
-            Awaited::Number => answer.rows > 0 && answer.number.is_none(),
-            Awaited::Numbers(_) => answer.no_counter.is_some(),
-            Awaited::AllAdded(count) if changed < count as u64 => {
-                return Some(format!("{store}: {} of the records to add to are no counters", count as u64 - changed));
-            }
-            Awaited::Version if answer.is_null => return Some(format!("{store} has no get-version of a counter")),
-            _ => false,
-        };
-        is_no_counter.then(|| no_counter(store, self.asked.get(answer.no_counter.unwrap_or(0))))
-    }
-
-    fn reply(&self, awaited: Awaited, answer: &Answer) -> Reply<'_> {
-        let (rows, changed) = (answer.rows, answer.changed.unwrap_or(0));
-        let list = || Pairs { keys: self.rows.0.lend(), values: self.rows.1.lend() };
         match awaited {
-            Awaited::Value | Awaited::Version | Awaited::Number | Awaited::Fields if rows == 0 => Reply::Missing,
-            Awaited::Rows if rows == 0 => Reply::Rows(Pairs::default()),
-            Awaited::Value => Reply::Value(self.value()),
-            Awaited::Version => Reply::Versioned(self.value(), answer.number.unwrap_or(0) as u64),
-            Awaited::Number | Awaited::Sum => Reply::Number(answer.number.unwrap_or(0)),
-            Awaited::Values(_) => Reply::Values(self.values.lend()),
-            Awaited::Numbers(_) => Reply::Numbers(&self.numbers),
-            Awaited::Fields | Awaited::Rows => Reply::Rows(list()),
-            Awaited::Deleted if answer.number != Some(1) => Reply::Missing,
-            Awaited::Kept | Awaited::Swapped if changed == 0 => Reply::Conflict,
-            _ => Reply::Done,
+            Awaited::Sum if self.gathered.rows() == 0 => Some(self.gathered.no_counter(store)),
+            Awaited::Added if changed == 0 => Some(self.gathered.no_counter(store)),
+            Awaited::AllAdded(count) if changed < count as u64 => {
+                Some(format!("{store}: {} of the records to add to are no counters", count as u64 - changed))
+            }
+            _ => self.gathered.refusal(awaited.rows()?, store),
         }
-    }
-
-    fn value(&self) -> &[u8] {
-        self.values.lend().get(0).unwrap_or_default()
     }
 }

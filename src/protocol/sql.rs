@@ -1,6 +1,10 @@
 //! What the codecs of SQL databases share: the limits of keys, and the way from rows, which come in any order, back to
 //! the keys that were asked for. It knows no SQL.
 
+mod gathered;
+
+pub(super) use gathered::{Columns, Gathered, RowsOf};
+
 use super::asked::PendingKeys;
 use crate::model::op::{Fault, Keys, Op, readable};
 
@@ -65,34 +69,34 @@ pub fn places<'o, 'k>(order: &'o [usize], key: &[u8], key_at: impl Fn(usize) -> 
 
 /// The keys of the ops that are not answered yet, and how those of the oldest op are sorted.
 #[derive(Default)]
-pub(super) struct AskedKeys {
+struct AskedKeys {
     keys: PendingKeys,
     order: Vec<usize>,
 }
 
 impl AskedKeys {
-    pub(super) fn push(&mut self, key: &[u8]) {
+    fn push(&mut self, key: &[u8]) {
         self.keys.push(key);
     }
 
-    pub(super) fn get(&self, index: usize) -> &[u8] {
+    fn get(&self, index: usize) -> &[u8] {
         self.keys.get(index)
     }
 
     /// Sorts the first `count` keys, which are those of the op whose rows come now.
-    pub(super) fn sort(&mut self, count: usize) {
+    fn sort(&mut self, count: usize) {
         self.order.clear();
         self.order.extend(0..count);
         self.order.sort_unstable_by(|&one, &other| self.keys.get(one).cmp(self.keys.get(other)).then(one.cmp(&other)));
     }
 
     /// Where the key of a row stands among them; nowhere, if it was not asked for.
-    pub(super) fn places(&self, key: &[u8]) -> &[usize] {
+    fn places(&self, key: &[u8]) -> &[usize] {
         places(&self.order, key, |index| self.keys.get(index))
     }
 
     /// Forgets the keys of an op that is answered.
-    pub(super) fn pop(&mut self, count: usize) {
+    fn pop(&mut self, count: usize) {
         self.keys.pop(count);
     }
 }

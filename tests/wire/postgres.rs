@@ -159,8 +159,8 @@ fn writes() -> Vec<Case> {
             Op::Delete(b"k"),
             asked(b'f', &[b"k"]),
             vec![
-                (rows(&[&[Some(b"\x01")]], "SELECT 1"), Got::Done),
-                (rows(&[&[Some(b"\0")]], "SELECT 1"), Got::Missing),
+                (rows(&[&[Some(b"\0\0\0\0\0\0\0\x01")]], "SELECT 1"), Got::Done),
+                (rows(&[&[Some(b"\0\0\0\0\0\0\0\0")]], "SELECT 1"), Got::Missing),
             ],
         ),
         case(

@@ -5,9 +5,9 @@
 use super::asking::Prepared;
 use super::packets::{Done, ERROR, FULL, Payload, is_end, read, split_bytes};
 use super::{Awaited, Mysql, PACKET_MAX};
-use crate::model::op::{Fault, Pairs, Reply};
+use crate::model::op::{Fault, Reply};
 use crate::protocol::Decoded;
-use crate::protocol::sql::no_counter;
+use crate::protocol::sql::Columns;
 use crate::protocol::text::garbled;
 
 /// What has come of the answer to the op in front.
@@ -22,17 +22,12 @@ pub(super) struct Answer {
     pub(super) packet: u8,
     /// The beginning of a payload that goes on in the next packet.
     payload: Vec<u8>,
-    rows: usize,
     changed: u64,
     last_insert_id: u64,
     is_matched: bool,
     refusal: Option<String>,
-    /// The number of its row; none for NULL.
-    number: Option<i64>,
-    /// Its row has NULL in place of a value.
-    is_null: bool,
-    /// The place of a key whose record is no counter.
-    no_counter: Option<usize>,
+    /// The number of a statement that is being prepared.
+    id: u32,
 }
 
 /// Which part of the answer to a statement is next.
@@ -46,9 +41,9 @@ enum Stage {
 }
 
 impl Answer {
-    /// Its columns are described, and no row has come.
-    pub(super) fn is_before_rows(&self) -> bool {
-        self.stage == Stage::Rows && self.rows == 0 && self.payload.is_empty()
+    /// The columns of its rows are described, and nothing of a row waits for its end.
+    pub(super) fn is_at_rows(&self) -> bool {
+        self.stage == Stage::Rows && self.payload.is_empty()
     }
 }
 
@@ -110,9 +105,9 @@ impl Mysql {
                 if payload.first() == Some(&ERROR) {
                     return self.absorb_first(awaited, payload, out);
                 }
-                self.absorb_row(awaited, payload).ok_or_else(|| garbled("a row of our own table", payload))?;
-                self.answer.rows += 1;
-                Ok(Step::Again)
+                let row = awaited.rows().zip(Row::of(payload));
+                let absorbed = row.and_then(|(of, row)| self.gathered.absorb(of, row));
+                absorbed.ok_or_else(|| garbled("a row of our own table", payload)).map(|()| Step::Again)
             }
         }
     }
@@ -155,14 +150,13 @@ impl Mysql {
             count => count + 1,
         };
         let left = counted(columns, more_columns) + counted(parameters, more_parameters);
-        self.answer.number = Some(i64::from(u32::from_le_bytes([a, b, c, d])));
+        self.answer.id = u32::from_le_bytes([a, b, c, d]);
         self.answer.stage = Stage::Columns(left);
         if left == 0 { Ok(self.end_of_prepared(which, out)) } else { Ok(Step::Again) }
     }
 
     fn end_of_prepared(&mut self, which: Prepared, out: &mut Vec<u8>) -> Step {
-        let id = self.answer.number.unwrap_or(0) as u32;
-        self.prepared(which, id, out);
+        self.prepared(which, self.answer.id, out);
         Step::End(Decoded::Greeted)
     }
 
@@ -196,136 +190,43 @@ impl Mysql {
         Ok(Step::Again)
     }
 
-    /// Keeps what a row says. Nothing where it is no row of such an answer.
-    fn absorb_row(&mut self, awaited: Awaited, payload: &[u8]) -> Option<()> {
-        let answer = &mut self.answer;
-        let is_first = answer.rows == 0;
-        let mut row = Row::of(payload)?;
-        match awaited {
-            Awaited::Value if is_first => {
-                self.values.clear();
-                self.values.push(Some(row.bytes()??));
-            }
-            Awaited::Version if is_first => {
-                let value = row.bytes()?;
-                self.values.clear();
-                self.values.push(value);
-                (answer.is_null, answer.number) = (value.is_none(), row.number()?);
-            }
-            Awaited::Number | Awaited::AddedNothing { .. } if is_first => answer.number = row.number()?,
-            Awaited::Values { .. } | Awaited::Numbers { .. } => self.absorb_asked(awaited, &mut row)?,
-            Awaited::Fields => {
-                let (field, count) = (row.bytes()??, row.number()??);
-                self.push_row(is_first, field, itoa::Buffer::new().format(count).as_bytes());
-            }
-            Awaited::Rows => self.push_row(is_first, row.bytes()??, row.bytes()??),
-            _ => return None,
-        }
-        row.rest.is_empty().then_some(())
-    }
-
-    fn push_row(&mut self, is_first: bool, key: &[u8], value: &[u8]) {
-        if is_first {
-            self.rows.0.clear();
-            self.rows.1.clear();
-        }
-        self.rows.0.push(key);
-        self.rows.1.push(value);
-    }
-
-    /// A row of one of the keys that were asked for, which come in any order, and each once.
-    fn absorb_asked(&mut self, awaited: Awaited, row: &mut Row<'_>) -> Option<()> {
-        if self.answer.rows == 0 {
-            self.begin_asked(awaited);
-        }
-        let places = self.asked.places(row.bytes()??);
-        let first = *places.first()?;
-        if let Awaited::Values { .. } = awaited {
-            let value = row.bytes()?.filter(|_| self.values.lend().get(first).is_none())?;
-            places.iter().for_each(|&place| self.values.put(place, value));
-            return Some(());
-        }
-        match row.number()? {
-            None => self.answer.no_counter = self.answer.no_counter.or(Some(first)),
-            number if self.numbers[first].is_none() => places.iter().for_each(|&place| self.numbers[place] = number),
-            Some(_) => return None,
-        }
-        Some(())
-    }
-
-    /// Makes room for as many answers as there are keys.
-    fn begin_asked(&mut self, awaited: Awaited) {
-        self.asked.sort(awaited.keys());
-        match awaited {
-            Awaited::Values { keys, .. } => self.values.reset(keys),
-            _ => {
-                self.numbers.clear();
-                self.numbers.resize(awaited.keys(), None);
-            }
-        }
-    }
-
     /// What is awaited next.
-    pub(super) fn end(&mut self, awaited: Awaited) -> Answer {
+    pub(super) fn end(&mut self, awaited: Awaited) {
         self.waiting.pop();
-        self.asked.pop(awaited.keys());
-        std::mem::take(&mut self.answer)
+        self.answer = Answer::default();
+        self.gathered.end(awaited.keys());
     }
 
     /// The answer, all of which has come.
     pub(super) fn answered(&mut self, awaited: Awaited) -> Decoded<'_> {
-        if self.answer.rows == 0 && matches!(awaited, Awaited::Values { .. } | Awaited::Numbers { .. }) {
-            self.begin_asked(awaited);
+        let answer = std::mem::take(&mut self.answer);
+        if let Some(words) = answer.refusal.or_else(|| self.refusal(awaited, answer.changed)) {
+            self.end(awaited);
+            return Decoded::Refused(words);
         }
-        let refusal = self.answer.refusal.take().or_else(|| self.refusal(awaited));
-        let answer = self.end(awaited);
-        match refusal {
-            Some(words) => Decoded::Refused(words),
-            None => Decoded::Reply(self.reply(awaited, &answer)),
+        if let Some(of) = awaited.rows().filter(|_| awaited != Awaited::AddedNothing { is_sum: false }) {
+            self.waiting.pop();
+            return Decoded::Reply(self.gathered.answer(of, awaited.keys()));
         }
-    }
-
-    /// Why what came is no answer to the op, where it is none.
-    fn refusal(&self, awaited: Awaited) -> Option<String> {
-        let answer = &self.answer;
-        let is_no_counter = match awaited {
-            // Nothing has changed: what is there is a value.
-            Awaited::Sum(_) | Awaited::Added => answer.changed == 0,
-            Awaited::Number => answer.rows > 0 && answer.number.is_none(),
-            Awaited::AddedNothing { .. } => answer.number.is_none(),
-            Awaited::Numbers { .. } => answer.no_counter.is_some(),
-            Awaited::Version if answer.is_null => {
-                return Some(format!("{} has no get-version of a counter", self.store));
-            }
-            _ => false,
-        };
-        is_no_counter.then(|| no_counter(self.store, self.asked.get(answer.no_counter.unwrap_or(0))))
-    }
-
-    fn reply(&self, awaited: Awaited, answer: &Answer) -> Reply<'_> {
-        let list = || Pairs { keys: self.rows.0.lend(), values: self.rows.1.lend() };
-        let number = answer.number.unwrap_or(0);
-        match awaited {
-            Awaited::Value | Awaited::Version | Awaited::Number | Awaited::Fields if answer.rows == 0 => Reply::Missing,
-            Awaited::Rows if answer.rows == 0 => Reply::Rows(Pairs::default()),
-            Awaited::Value => Reply::Value(self.value()),
-            Awaited::Version => Reply::Versioned(self.value(), number as u64),
-            Awaited::Number | Awaited::AddedNothing { is_sum: true } => Reply::Number(number),
+        self.end(awaited);
+        Decoded::Reply(match awaited {
             // A row that was inserted has what was added; one that was updated counts twice, and tells its sum.
             Awaited::Sum(by) if answer.changed == 1 => Reply::Number(by),
             Awaited::Sum(_) => Reply::Number(answer.last_insert_id as i64),
-            Awaited::Values { .. } => Reply::Values(self.values.lend()),
-            Awaited::Numbers { .. } => Reply::Numbers(&self.numbers),
-            Awaited::Fields | Awaited::Rows => Reply::Rows(list()),
             Awaited::Deleted if answer.changed == 0 => Reply::Missing,
             Awaited::Kept if answer.changed == 0 => Reply::Conflict,
             Awaited::Swapped if !answer.is_matched => Reply::Conflict,
             _ => Reply::Done,
-        }
+        })
     }
 
-    fn value(&self) -> &[u8] {
-        self.values.lend().get(0).unwrap_or_default()
+    /// Why what came is no answer to the op, where it is none.
+    fn refusal(&self, awaited: Awaited, changed: u64) -> Option<String> {
+        match awaited {
+            // Nothing has changed: what is there is a value.
+            Awaited::Sum(_) | Awaited::Added if changed == 0 => Some(self.gathered.no_counter(self.store)),
+            _ => self.gathered.refusal(awaited.rows()?, self.store),
+        }
     }
 }
 
@@ -348,8 +249,9 @@ impl<'b> Row<'b> {
         self.column += 1;
         self.nulls & (2 << self.column) != 0
     }
+}
 
-    /// Bytes; nothing for NULL.
+impl<'b> Columns<'b> for Row<'b> {
     fn bytes(&mut self) -> Option<Option<&'b [u8]>> {
         if self.is_null() {
             return Some(None);
@@ -359,7 +261,6 @@ impl<'b> Row<'b> {
         Some(Some(bytes))
     }
 
-    /// A number of eight bytes; nothing for NULL.
     fn number(&mut self) -> Option<Option<i64>> {
         if self.is_null() {
             return Some(None);
@@ -367,6 +268,10 @@ impl<'b> Row<'b> {
         let (number, rest) = self.rest.split_first_chunk::<8>()?;
         self.rest = rest;
         Some(Some(i64::from_le_bytes(*number)))
+    }
+
+    fn is_read(&self) -> bool {
+        self.rest.is_empty()
     }
 }
 

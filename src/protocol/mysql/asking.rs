@@ -125,7 +125,7 @@ impl Mysql {
             Op::Add { key, by } => self.add_one(PreparedStatement::Add, key, by, Awaited::Added, out),
             Op::AddMany(sums) => self.add_many(sums, out),
             Op::Number(key) => {
-                self.asked.push(key);
+                self.gathered.ask(key);
                 self.execute_one(PreparedStatement::Number, [Bytes(key)], Awaited::Number, out)
             }
             Op::GetMany(keys) => {
@@ -261,7 +261,7 @@ impl Mysql {
         awaited: Awaited,
         out: &mut Vec<u8>,
     ) -> Awaited {
-        self.asked.push(key);
+        self.gathered.ask(key);
         if by != 0 {
             return self.execute_one(statement, [Bytes(key), Signed(by)], awaited, out);
         }
@@ -287,7 +287,7 @@ impl Mysql {
 
     /// How many statements that are.
     fn read_many(&mut self, statement: PreparedStatement, keys: Keys<'_>, out: &mut Vec<u8>) -> usize {
-        keys.iter().for_each(|key| self.asked.push(key));
+        keys.iter().for_each(|key| self.gathered.ask(key));
         let mut order = self.sorted(keys);
         // Each key once: its row comes once.
         order.dedup_by(|one, other| keys.get(*one) == keys.get(*other));

@@ -21,7 +21,7 @@ pub enum PreparedStatement {
     SetMany,
     /// A key and a value: changes one row or none.
     SetIfAbsent,
-    /// A key: a column that says whether there was something.
+    /// A key: a column with 1 where there was something, else 0.
     Delete,
     /// A key and a number: a column with the sum, or no row where there is a value.
     Increment,
@@ -106,7 +106,7 @@ impl Postgres {
             Op::Add { key, by } => self.of_number(PreparedStatement::Add, key, by, Awaited::Added, out),
             Op::AddMany(sums) => self.add_many(sums, out),
             Op::Number(key) => {
-                self.asked.push(key);
+                self.gathered.ask(key);
                 self.of_key(PreparedStatement::Number, key, Awaited::Number, out)
             }
             Op::GetMany(keys) => self.of_keys(PreparedStatement::GetMany, keys, Awaited::Values(keys.len()), out),
@@ -166,7 +166,7 @@ impl Postgres {
         awaited: Awaited,
         out: &mut Vec<u8>,
     ) -> Awaited {
-        self.asked.push(key);
+        self.gathered.ask(key);
         bound(statement, 2, out, |out| {
             bytes(key, out);
             number(by, out);
@@ -181,7 +181,7 @@ impl Postgres {
         awaited: Awaited,
         out: &mut Vec<u8>,
     ) -> Awaited {
-        keys.iter().for_each(|key| self.asked.push(key));
+        keys.iter().for_each(|key| self.gathered.ask(key));
         bound(statement, 1, out, |out| array(keys, out));
         awaited
     }

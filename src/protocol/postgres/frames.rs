@@ -6,6 +6,7 @@
 use std::io;
 
 use crate::model::op::{Fault, readable};
+use crate::protocol::sql::Columns;
 use crate::protocol::text::{garbled, unsigned};
 
 /// Every kind of message that a server may send to us.
@@ -50,18 +51,38 @@ pub(super) fn message(bytes: &[u8]) -> Result<Option<(usize, Message<'_>)>, Faul
     Ok(bytes.get(5..1 + length).map(|body| (1 + length, Message { kind, body })))
 }
 
-/// The columns of a row, which must have just so many; nothing for NULL.
-#[inline]
-pub(super) fn columns<const N: usize>(body: &[u8]) -> Option<[Option<&[u8]>; N]> {
-    let (count, mut rest) = body.split_first_chunk::<2>()?;
-    if usize::from(u16::from_be_bytes(*count)) != N {
-        return None;
+/// A row in the binary format.
+pub(super) struct Row<'b> {
+    /// Columns that are not read yet.
+    left: u16,
+    rest: &'b [u8],
+}
+
+impl<'b> Row<'b> {
+    pub(super) fn of(body: &'b [u8]) -> Option<Row<'b>> {
+        let (count, rest) = body.split_first_chunk::<2>()?;
+        Some(Row { left: u16::from_be_bytes(*count), rest })
     }
-    let mut columns = [None; N];
-    for column in &mut columns {
-        (*column, rest) = split_column(rest)?;
+}
+
+impl<'b> Columns<'b> for Row<'b> {
+    fn bytes(&mut self) -> Option<Option<&'b [u8]>> {
+        self.left = self.left.checked_sub(1)?;
+        let (column, rest) = split_column(self.rest)?;
+        self.rest = rest;
+        Some(column)
     }
-    rest.is_empty().then_some(columns)
+
+    fn number(&mut self) -> Option<Option<i64>> {
+        match self.bytes()? {
+            None => Some(None),
+            Some(bytes) => Some(Some(i64::from_be_bytes(bytes.try_into().ok()?))),
+        }
+    }
+
+    fn is_read(&self) -> bool {
+        self.left == 0 && self.rest.is_empty()
+    }
 }
 
 #[inline]
@@ -71,12 +92,6 @@ fn split_column(bytes: &[u8]) -> Option<(Option<&[u8]>, &[u8])> {
         -1 => Some((None, rest)),
         length => rest.split_at_checked(usize::try_from(length).ok()?).map(|(column, rest)| (Some(column), rest)),
     }
-}
-
-/// A bigint in the binary format.
-#[inline]
-pub(super) fn bigint(bytes: &[u8]) -> Option<i64> {
-    Some(i64::from_be_bytes(bytes.try_into().ok()?))
 }
 
 /// How many rows a command has changed or found: "INSERT 0 5", "UPDATE 1", "SELECT 3". 0 for a command that says
@@ -222,15 +237,25 @@ mod tests {
 
     #[test]
     fn a_row_has_the_columns_that_it_says() {
-        let row = b"\0\x02\0\0\0\x01a\xff\xff\xff\xff";
-        assert_eq!(columns::<2>(row), Some([Some(&b"a"[..]), None]));
-        assert_eq!(columns::<1>(row), None);
-        for end in 0..row.len() {
-            assert_eq!(columns::<2>(&row[..end]), None);
+        /// Two columns of bytes, and whether that was all.
+        fn two(body: &[u8]) -> Option<([Option<&[u8]>; 2], bool)> {
+            let mut row = Row::of(body)?;
+            Some(([row.bytes()?, row.bytes()?], row.is_read()))
         }
-        assert_eq!(columns::<2>(&[&row[..], b"x"].concat()), None);
-        assert_eq!(columns::<1>(b"\0\x01\xff\xff\xff\xfe"), None, "a length below -1");
-        assert_eq!(columns::<1>(b"\0\x01\x7f\xff\xff\xff"), None, "more than there is");
+        let row = b"\0\x02\0\0\0\x01a\xff\xff\xff\xff";
+        assert_eq!(two(row), Some(([Some(&b"a"[..]), None], true)));
+        for end in 0..row.len() {
+            assert_eq!(two(&row[..end]), None);
+        }
+        assert!(two(&[&row[..], b"x"].concat()).is_some_and(|(_, is_read)| !is_read));
+        assert!(two(b"\0\x03\0\0\0\0\0\0\0\0\0\0\0\0").is_some_and(|(_, is_read)| !is_read), "a third column");
+        assert_eq!(two(b"\0\x01\0\0\0\0\0\0\0\0"), None, "one column");
+        let number = |body| Row::of(body).and_then(|mut row| row.number());
+        assert_eq!(number(b"\0\x01\0\0\0\x08\xff\xff\xff\xff\xff\xff\xff\xfe"), Some(Some(-2)));
+        assert_eq!(number(b"\0\x01\xff\xff\xff\xff"), Some(None));
+        assert_eq!(number(b"\0\x01\0\0\0\x04\0\0\0\x05"), None, "four bytes");
+        assert_eq!(number(b"\0\x01\xff\xff\xff\xfe"), None, "a length below -1");
+        assert_eq!(number(b"\0\x01\x7f\xff\xff\xff"), None, "more than there is");
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub fn sql(statement: PreparedStatement) -> String {
         PreparedStatement::Delete => format!(
             "WITH gone AS (DELETE FROM {RECORDS} WHERE k = $1 RETURNING 1),
                 tallied AS (DELETE FROM {TALLIES} WHERE record = $1 AND NOT EXISTS (SELECT FROM gone) RETURNING 1)
-                SELECT EXISTS (SELECT FROM gone) OR EXISTS (SELECT FROM tallied)"
+                SELECT (EXISTS (SELECT FROM gone) OR EXISTS (SELECT FROM tallied))::int::bigint"
         ),
         // Gives no row where there is a value.
         PreparedStatement::Increment => format!(
