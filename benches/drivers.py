@@ -40,7 +40,8 @@ def build():
     run("cargo", "build", "--quiet", "--release", "--locked", cwd=ROOT)
     before = ROOT / "target/drivers/before"
     if not before.exists():
-        run("git", "worktree", "add", "--detach", before, BY_LIBRARIES, cwd=ROOT)
+        run("git", "clone", "--quiet", "--shared", ROOT, before)
+        run("git", "checkout", "--quiet", BY_LIBRARIES, cwd=before)
     run("cargo", "build", "--quiet", "--release", "--locked", "--target-dir", before.parent / "target", cwd=before)
     return {"codec": ROOT / "target/release/kvfair", "library": before.parent / "target/release/kvfair"}
 
