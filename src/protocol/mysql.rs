@@ -22,7 +22,7 @@ use answering::{Answer, Step};
 pub use asking::PreparedStatement;
 use asking::{Held, Prepared, get_of, set_of};
 pub use greeting::Greeting;
-use packets::{FULL, Payload, QUIT, is_end, packet, read, split_bytes};
+use packets::{ERROR, FULL, Payload, QUIT, is_end, packet, read, split_bytes};
 pub use packets::{ServerError, TextAnswer, TextRow, outcome, query};
 
 /// 3072 bytes is the longest key of an InnoDB index of 16 KiB pages; a tally's two halves share it.
@@ -341,6 +341,8 @@ impl Codec for Mysql {
 fn hear_unasked(bytes: &[u8]) -> Result<Option<(usize, Decoded<'_>)>, Fault> {
     match packet(bytes).map(|(_, _, payload)| read(payload)) {
         Some(Ok(Payload::Error(error))) => Err(error.lost()),
+        // An error of which the rest is still to come.
+        None if bytes.get(4).is_none_or(|&first| first == ERROR) => Ok(None),
         _ => Err(unasked(bytes)),
     }
 }

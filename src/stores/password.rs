@@ -7,7 +7,7 @@ use super::Place;
 use crate::model::op::Fault;
 use crate::protocol::OF_A_USER;
 
-/// 128 bits, as nobody guesses them.
+/// 128 bits: too many to guess.
 const RANDOM_BYTES: usize = 16;
 
 const NEEDED: &str = " needs a password: ";

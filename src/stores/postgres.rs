@@ -236,7 +236,7 @@ impl Postgres {
             table(TALLIES)
         );
         let row = only_row(self.ask(connection, &ask)?);
-        // Tables of these names that somebody else made are not taken for ours.
+        // Tables of these names with other columns are not ours.
         if text(&row, 1) != "k bytea, v bytea, n bigint" || text(&row, 2) != "record bytea, field bytea, n bigint" {
             let words = format!("{server}: {RECORDS} or {TALLIES} has other columns than ours: drop it");
             return Err(Fault::Refused(words));

@@ -39,7 +39,7 @@ const NO_SUCH_DATABASE: u16 = 1049;
 
 pub struct Greeting {
     pub login: Credentials,
-    /// Nobody reads along: a Unix socket.
+    /// The connection is a Unix socket, on which a password may be sent as it is.
     pub is_private: bool,
     /// How its URLs begin.
     pub scheme: &'static str,

@@ -208,7 +208,7 @@ pub fn outcome(bytes: &[u8]) -> Result<Option<TextAnswer>, Fault> {
             Ok(Payload::Error(error)) => return Ok(Some((used, Err(error)))),
             Ok(Payload::Done(_)) if is_first => return Ok(Some((used, Ok(rows)))),
             Ok(Payload::End) => ends += 1,
-            // What columns there are is known to whoever asks.
+            // A description of a column: the caller knows its columns.
             _ if ends == 0 => {}
             _ => rows.push(text_row(payload).ok_or_else(|| garbled("a row", payload))?),
         }

@@ -28,7 +28,7 @@ const SASL_FINAL: u32 = 12;
 
 pub struct Greeting {
     login: Credentials,
-    /// Nobody reads along: a Unix socket.
+    /// The connection is a Unix socket, on which a password may be sent as it is.
     is_private: bool,
     options: String,
     scram: Option<Scram>,
@@ -36,7 +36,7 @@ pub struct Greeting {
 }
 
 impl Greeting {
-    /// `options` are settings of the session, as `-c name=value`. A password is said as it is only where `is_private`.
+    /// `options` are settings of the session, as `-c name=value`.
     pub fn new(login: Credentials, is_private: bool, options: String) -> Greeting {
         Greeting { login, is_private, options, scram: None, is_accepted: false }
     }

@@ -25,8 +25,8 @@ pub fn version_printed(printed: &str) -> Option<String> {
     rest.split_whitespace().next().map(str::to_string)
 }
 
-/// Where a server of ours has a socket beside TCP, by which it is told its password: among its files, where nobody else
-/// comes. None where it has no password, or where the path is too long for a socket.
+/// The directory of the Unix socket that a server of ours has beside TCP, by which its password is set. It lies among
+/// the server's files. None where it has no password, or where the path is too long for a socket.
 fn admin_socket<'d>(launch: &Launch, data: &'d Path) -> Option<&'d Path> {
     /// A socket's path has 107 bytes at most, and the name takes 16: "/.s.PGSQL.65535".
     const LONGEST: usize = 90;
@@ -88,7 +88,7 @@ pub fn arguments(launch: &Launch, data: &Path) -> Vec<String> {
         }
         Place::Tcp { host, port } => {
             set("listen_addresses", host); // The loopback that we were given, no other address.
-            // No socket, or one for whoever sets the password.
+            // No socket, or the one by which the password is set.
             let directory = admin_socket(launch, data).map(|directory| directory.display().to_string());
             set("unix_socket_directories", &directory.unwrap_or_default());
             set("unix_socket_permissions", "0700");
